@@ -181,16 +181,16 @@ def plain_text(value: object) -> str | None:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list):
-        flat = all(not isinstance(each, (dict, list)) for each in value)
-        return (", " if flat else "; ").join(plain_text(each) or "unknown" for each in value) or "none"
-    if isinstance(value, dict) and all(not isinstance(each, (dict, list)) for each in value.values()):
-        return ", ".join(f"{key} {plain_text(each) or 'unknown'}" for key, each in value.items()) or "none"
+        flat = all(not isinstance(item, (dict, list)) for item in value)
+        return (", " if flat else "; ").join(plain_text(item) or "unknown" for item in value) or "none"
+    if isinstance(value, dict) and all(not isinstance(item, (dict, list)) for item in value.values()):
+        return ", ".join(f"{key} {plain_text(item) or 'unknown'}" for key, item in value.items()) or "none"
     return json.dumps(value, ensure_ascii=False)
 
 
 # ---- Parsing ----
-def _parse(text: str, units: Mapping[str, int], plain: int | None, what: str, example: str) -> int:
-    number, factor = _split(text, units, plain, what, example)
+def _parse(text: str, units: Mapping[str, int], plain: int | None, quantity: str, example: str) -> int:
+    number, factor = _split(text, units, plain, quantity, example)
     product = number * factor
     if product != product.to_integral_value():
         raise UnitError(
@@ -200,34 +200,34 @@ def _parse(text: str, units: Mapping[str, int], plain: int | None, what: str, ex
 
 
 def _split(
-    text: str, units: Mapping[str, int], plain: int | None, what: str, example: str
+    text: str, units: Mapping[str, int], plain: int | None, quantity: str, example: str
 ) -> tuple[Decimal, int]:
     """The number and its unit's factor; `plain` is the factor where no unit is written, None if one
     must be."""
     text = text.strip()
     if len(text) > 40:
-        raise UnitError(f"'{text[:20]}…' is too long for a {what}; write it like {example}")
+        raise UnitError(f"'{text[:20]}…' is too long for a {quantity}; write it like {example}")
     for trap, name in _TRAPS:
         if trap.fullmatch(text):
-            raise UnitError(f"'{text}' {name}; write a {what} like {example}")
+            raise UnitError(f"'{text}' {name}; write a {quantity} like {example}")
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise UnitError(f"'{text}' is not a {what}; write it like {example}")
+        raise UnitError(f"'{text}' is not a {quantity}; write it like {example}")
     number, unit = Decimal(match[1]), match[2].replace("μ", "µ")  # two code points look like micro
     if not unit and plain is not None:
         return number, plain
     if unit in units:
         return number, units[unit]
     if not unit:
-        raise UnitError(f"'{text}' has no unit; write a {what} like {example}")
+        raise UnitError(f"'{text}' has no unit; write a {quantity} like {example}")
     if not units:
-        raise UnitError(f"'{text}' is not a {what}; write it without a unit, like {example}")
+        raise UnitError(f"'{text}' is not a {quantity}; write it without a unit, like {example}")
     raise UnitError(f"'{text}' has the unknown unit '{unit}'; {_nearest_unit(unit, units)}")
 
 
 def _nearest_unit(unit: str, units: Mapping[str, int]) -> str:
     by_folded = {name.lower(): name for name in reversed(list(units))}
-    near = difflib.get_close_matches(unit.lower(), by_folded, n=1, cutoff=0.4)
-    if near:
-        return f"did you mean {by_folded[near[0]]}?"
+    matches = difflib.get_close_matches(unit.lower(), by_folded, n=1, cutoff=0.4)
+    if matches:
+        return f"did you mean {by_folded[matches[0]]}?"
     return f"known are {', '.join(units)}"

@@ -35,8 +35,8 @@ START = (
 class ArrivalError(Exception):
     """The agent can't be started here; `code` names the kind, for the conductor's advice."""
 
-    def __init__(self, code: str, what: str) -> None:
-        super().__init__(what)
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
         self.code = code
 
 
@@ -55,10 +55,10 @@ class Input:
 
     def read(self, count: int) -> bytes:
         """Returns the next bytes of the copy, fewer only at its end."""
-        found = bytearray()
-        while self.remaining and len(found) < count:
-            found += self._some(min(count - len(found), self.remaining, PART_BYTES))
-        return bytes(found)
+        content = bytearray()
+        while self.remaining and len(content) < count:
+            content += self._some(min(count - len(content), self.remaining, PART_BYTES))
+        return bytes(content)
 
     def _some(self, count: int) -> bytes:
         if not select.select([0], [], [], PATIENCE_S)[0]:
@@ -79,14 +79,14 @@ def say(**message: Any) -> None:
 
 def hash_of(path: Path) -> str:
     """Returns the SHA-256 of a file; empty where it can't be read."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
             while part := file.read(1 << 20):
-                found.update(part)
+                digest.update(part)
     except OSError:
         return ""
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def unlike(root: Path, files: dict[str, str]) -> list[str]:
@@ -149,18 +149,18 @@ def take_copy(copy: Input, cache: Path, place: Path, files: dict[str, str]) -> N
         shutil.rmtree(arriving, ignore_errors=True)
 
 
-def find(wanted: Any, conductor: Input) -> Path:
+def find(request: Any, conductor: Input) -> Path:
     """Returns the root below which the files lie: an installation, or a copy. Raises ArrivalError."""
-    files = wanted["files"]
-    if wanted["path"]:
-        root: Path = Path(wanted["path"]).expanduser()
-        if wrong := unlike(root, wanted["agent"]):
-            what = "is another one" if (root / wrong[0]).exists() else "is missing"
-            raise ArrivalError("another-agent", f"{root / wrong[0]} {what}")
+    files = request["files"]
+    if request["path"]:
+        root: Path = Path(request["path"]).expanduser()
+        if wrong := unlike(root, request["agent"]):
+            problem = "is another one" if (root / wrong[0]).exists() else "is missing"
+            raise ArrivalError("another-agent", f"{root / wrong[0]} {problem}")
         return root
-    if not unlike(Path(wanted["root"]), files):
-        return Path(wanted["root"])
-    if wanted["machine"] != platform.machine():
+    if not unlike(Path(request["root"]), files):
+        return Path(request["root"])
+    if request["machine"] != platform.machine():
         raise ArrivalError("machine", platform.machine())
     cache = cache_folder()
     try:
@@ -168,7 +168,7 @@ def find(wanted: Any, conductor: Input) -> Path:
         tidy(cache)
     except OSError as error:
         raise ArrivalError("no-room", f"{cache}: {error.strerror}") from error
-    place: Path = cache / wanted["hash"]
+    place: Path = cache / request["hash"]
     if unlike(place, files):
         say(event="wanted")
         conductor.remaining = int(conductor.line()["bytes"])
@@ -191,15 +191,15 @@ def main() -> int:
     conductor = Input()
     try:
         say(event="arrived", python=list(sys.version_info[:3]), machine=platform.machine())
-        wanted = conductor.line()
+        request = conductor.line()
         if sys.version_info < PYTHON_MIN:
             raise ArrivalError("python", f"{sys.executable} is Python {platform.python_version()}")
-        root = find(wanted, conductor)
-        package = root / wanted["package"]
-        supervisor = supervisor_below(root, wanted["supervisor"])
+        root = find(request, conductor)
+        package = root / request["package"]
+        supervisor = supervisor_below(root, request["supervisor"])
         say(event="found", root=str(root))
         conductor.line()  # from now on the agent reads
-        words = [*wanted["before"], sys.executable, "-I", "-c", START, str(package), supervisor]
+        words = [*request["before"], sys.executable, "-I", "-c", START, str(package), supervisor]
         try:
             os.execvp(words[0], words)
         except OSError as error:

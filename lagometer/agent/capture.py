@@ -50,13 +50,13 @@ class Captured:
     wall_ns: tuple[int, int]
 
     @classmethod
-    def from_frame(cls, given: dict[str, Any]) -> Captured:
+    def from_frame(cls, frame: dict[str, Any]) -> Captured:
         """Reads what `asdict` gives. Raises KeyError, TypeError, ValueError for anything else."""
-        first, last = given["wall_ns"]
+        first, last = frame["wall_ns"]
         received, dropped = (
-            None if given[name] is None else int(given[name]) for name in ("received", "dropped")
+            None if frame[name] is None else int(frame[name]) for name in ("received", "dropped")
         )
-        return cls(str(given["address"]), received, dropped, (int(first), int(last)))
+        return cls(str(frame["address"]), received, dropped, (int(first), int(last)))
 
 
 class Capture:

@@ -72,7 +72,7 @@ class Companions:
         generators = self.load.commands if self.load is not None else ()
         captures = (self.capture.command,) if self.capture is not None else ()
         return (
-            *(each.companion for each in daemons),
+            *(daemon.companion for daemon in daemons),
             *(Companion(command) for command in generators),
             *captures,
         )
@@ -85,13 +85,13 @@ class Companions:
         """Hears that one has ended; says which, as they have no reason to end before `release`."""
         if self._released:
             return None
-        said = last_words(launcher, place)
+        last_line = last_words(launcher, place)
         if self.daemons is not None and place < self._daemon_count:
-            return Ended(own_code(said) or "daemon-died", self.daemons.wanted[place].name, said)
+            return Ended(own_code(last_line) or "daemon-died", self.daemons.wanted[place].name, last_line)
         if self.capture is not None and place == self._capture_place:
-            return Ended("capture-died", "the capture of packets", said)
+            return Ended("capture-died", "the capture of packets", last_line)
         assert self.load is not None, "what is no daemon and no capture is load"
-        return Ended("interference-died", self.load.commands[place - self._daemon_count][0], said)
+        return Ended("interference-died", self.load.commands[place - self._daemon_count][0], last_line)
 
     def release(self, launcher: Supervised) -> None:
         """Lets them end when no worker runs any more."""
@@ -103,8 +103,8 @@ class Companions:
         if self.capture is not None and not self.capture.reads(
             launcher.companion_output(self._capture_place)
         ):
-            said = last_words(launcher, self._capture_place)
-            return Awaited(CAPTURE_TIMEOUT_NS, f"capture-died: no packet was captured so far: {said}")
+            last_line = last_words(launcher, self._capture_place)
+            return Awaited(CAPTURE_TIMEOUT_NS, f"capture-died: no packet was captured so far: {last_line}")
         return self._daemon_awaited(launcher)
 
     def _daemon_awaited(self, launcher: Supervised) -> Awaited | None:
@@ -127,10 +127,10 @@ class Companions:
     def begin_link(self, launcher: Supervised, at_ns: int) -> None:
         """Tells a link that changes with time when the measure phase begins. One that can't hear it any more
         has ended, or says at its end that it did not change."""
-        found = self.daemons.root_of(LINK) if self.daemons is not None else None
-        if found is None:
+        root = self.daemons.root_of(LINK) if self.daemons is not None else None
+        if root is None:
             return
-        place, process = found
+        place, process = root
         if (descriptor := start_of(launcher.companion_output(place))) is not None:
             with contextlib.suppress(OSError):
                 pipe = os.open(f"/proc/{process}/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)

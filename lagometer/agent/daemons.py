@@ -62,8 +62,8 @@ class Wanted:
     def is_like(self, other: Wanted) -> bool:
         """Whether one of the two will do: a program that adapters share is in the folder of each."""
         mine, theirs = (
-            replace(each.companion, arguments=tuple(Path(word).name for word in each.companion.arguments))
-            for each in (self, other)
+            replace(daemon.companion, arguments=tuple(Path(word).name for word in daemon.companion.arguments))
+            for daemon in (self, other)
         )
         return mine == theirs and replace(self, companion=other.companion) == other
 
@@ -114,9 +114,9 @@ class Daemons:
 
     def attach(self, supervisor: int, numbers: Sequence[int]) -> None:
         """Finds the daemons by their numbers in their own namespace."""
-        found = [pid for pid in find_workers(supervisor, numbers) if pid is not None]
-        if len(found) == len(self.wanted):
-            self._supervisor, self._pids = supervisor, found
+        pids = [pid for pid in find_workers(supervisor, numbers) if pid is not None]
+        if len(pids) == len(self.wanted):
+            self._supervisor, self._pids = supervisor, pids
             self._started_ns = self._started_ns or time.monotonic_ns()
 
     @property
@@ -186,8 +186,8 @@ class Daemons:
         for pid in set(self._family) - known:
             if (used_ns := cpu_time_ns(pid)) is not None:
                 self._newborn[pid] = used_ns
-        seen = {pid: proportional_bytes(pid) for pid in self._family}
-        self._pss = {pid: size for pid, size in seen.items() if size is not None}
+        sizes = {pid: proportional_bytes(pid) for pid in self._family}
+        self._pss = {pid: size for pid, size in sizes.items() if size is not None}
 
     def done(self, measure_ns: int, output: Callable[[int], bytes]) -> tuple[Done, ...]:
         """Returns what each did in a measure phase of this length."""
@@ -236,13 +236,13 @@ class Daemons:
         parent_of = parents()
         roots = {*self._pids, *self._strangers, self._supervisor}
         supervisors = {self._supervisor, *(parent_of.get(pid, 0) for pid in self._pids)}
-        found: dict[int, int] = {}
+        family: dict[int, int] = {}
         for pid in parent_of:
             root = ancestor_among(pid, roots, parent_of)
             if root is None or root in self._strangers or pid in supervisors:
                 continue
-            found[pid] = self._pids.index(root) if root in self._pids else 0
-        return found
+            family[pid] = self._pids.index(root) if root in self._pids else 0
+        return family
 
 
 @contextlib.contextmanager
@@ -256,11 +256,11 @@ def started_with(wanted: Sequence[Wanted]) -> Iterator[Daemons | None]:
         return
     patterns = [pattern for daemon in wanted for pattern in daemon.leaves]
     _remove({path for path in _matching(patterns) if _is_stale(path)})
-    before = _matching(patterns)
+    existing = _matching(patterns)
     try:
         yield Daemons(wanted)
     finally:
-        _remove(_matching(patterns) - before)
+        _remove(_matching(patterns) - existing)
 
 
 def prepared(
@@ -268,20 +268,20 @@ def prepared(
 ) -> Prepared | None:
     """Returns what must lie in the runtime directory before anything starts, `files` and those of daemons;
     None for nothing, unless the directory itself is `needed`."""
-    found = dict(files or {})
-    for each in daemons.wanted if daemons is not None else ():
-        found |= each.files
-    return Prepared(runtime, found) if daemons is not None or found or needed else None
+    contents = dict(files or {})
+    for daemon in daemons.wanted if daemons is not None else ():
+        contents |= daemon.files
+    return Prepared(runtime, contents) if daemons is not None or contents or needed else None
 
 
 def _matching(patterns: Sequence[str]) -> set[str]:
     """Returns the paths of this user's that match one of the patterns."""
-    found = set()
+    paths = set()
     for path in (path for pattern in patterns for path in glob(pattern)):  # noqa: PTH207 (absolute)
         with contextlib.suppress(OSError):
             if os.lstat(path).st_uid == os.geteuid():
-                found.add(path)
-    return found
+                paths.add(path)
+    return paths
 
 
 def _is_stale(path: str) -> bool:

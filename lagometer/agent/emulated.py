@@ -64,11 +64,11 @@ class EmulatedHost:
 
 def machine_settings() -> dict[str, str]:
     """Returns what is carried over, as it is on this machine."""
-    found = {}
+    settings = {}
     for name in CARRIED_OVER:
         with contextlib.suppress(OSError):
-            found[name] = Path("/proc/sys", name).read_text().strip()
-    return found
+            settings[name] = Path("/proc/sys", name).read_text().strip()
+    return settings
 
 
 def make(host: EmulatedHost) -> None:
@@ -144,12 +144,16 @@ def _connect(host: EmulatedHost) -> None:
 def run(*command: str) -> None:
     """Runs a program that says nothing if all is well. Raises EmulationError."""
     try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        completed = subprocess.run(
+            command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
     except FileNotFoundError as error:
         raise EmulationError(f"the program {command[0]} is missing: install it") from error
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise EmulationError(f"{' '.join(command)}: {said[-1] if said else f'code {done.returncode}'}")
+    if completed.returncode != 0:
+        output_lines = (completed.stderr or completed.stdout).strip().splitlines()
+        raise EmulationError(
+            f"{' '.join(command)}: {output_lines[-1] if output_lines else f'code {completed.returncode}'}"
+        )
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -65,17 +65,17 @@ class ClockExchange:
                 data, sender = self._socket.recvfrom(_FORMAT.size + 1)
             except OSError:  # nothing more; or a port that nobody has any more
                 return
-            came_ns = time.monotonic_ns()
+            arrived_ns = time.monotonic_ns()
             if len(data) != _FORMAT.size:
                 continue
             kind, number, received_ns, answered_ns = _FORMAT.unpack(data)
             if kind == _QUESTION:
                 with contextlib.suppress(OSError):
-                    answer = _FORMAT.pack(_ANSWER, number, came_ns, time.monotonic_ns())
+                    answer = _FORMAT.pack(_ANSWER, number, arrived_ns, time.monotonic_ns())
                     self._socket.sendto(answer, sender)
             elif kind == _ANSWER and number in self._awaited:
                 name, sent_ns = self._awaited.pop(number)
-                self._found.append((name, sent_ns, received_ns, answered_ns, came_ns))
+                self._found.append((name, sent_ns, received_ns, answered_ns, arrived_ns))
 
     @property
     def waits(self) -> bool:
@@ -84,8 +84,8 @@ class ClockExchange:
 
     def taken(self) -> list[Stamps]:
         """Returns what came back since the last call."""
-        found, self._found = self._found, []
-        return found
+        stamps, self._found = self._found, []
+        return stamps
 
     def close(self) -> None:
         """Gives its port up."""
@@ -93,6 +93,6 @@ class ClockExchange:
         self._socket.close()
 
 
-def peers_of(given: Any) -> tuple[Peer, ...]:
+def peers_of(peers: Any) -> tuple[Peer, ...]:
     """Reads the peers of a command. Raises TypeError, ValueError for anything else."""
-    return tuple((str(name), str(address), int(port)) for name, address, port in given)
+    return tuple((str(name), str(address), int(port)) for name, address, port in peers)

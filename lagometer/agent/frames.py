@@ -42,10 +42,10 @@ class Frames:
     def feed(self, data: bytes) -> list[Frame]:
         """Returns the frames that these bytes complete. Raises `FrameError`; nothing can be read after it."""
         self._unread += data
-        found: list[Frame] = []
-        while (each := self._next()) is not None:
-            found.append(each)
-        return found
+        frames: list[Frame] = []
+        while (frame := self._next()) is not None:
+            frames.append(frame)
+        return frames
 
     def _next(self) -> Frame | None:
         if self._message is None:

@@ -100,13 +100,13 @@ class Load:
 
     def is_running(self) -> bool:
         """Whether all of it is at work: every process has used the CPU, and bytes flow."""
-        found = _processes(self._sessions)
-        busy = [each for each in found.values() if each.run_ns >= STARTED_NS]
+        processes = _processes(self._sessions)
+        busy = [process for process in processes.values() if process.run_ns >= STARTED_NS]
         if self.kind != "network":
-            return sum(each.program.startswith("stress-ng-") for each in busy) >= self._level
-        read = [getattr(each, self._moves) for each in busy if each.program == "iperf3"]
-        known = [count for count in read if count is not None]
-        return len(read) == len(self.commands) and (not known or sum(known) >= STARTED_BYTES)
+            return sum(process.program.startswith("stress-ng-") for process in busy) >= self._level
+        moved_bytes = [getattr(process, self._moves) for process in busy if process.program == "iperf3"]
+        known = [count for count in moved_bytes if count is not None]
+        return len(moved_bytes) == len(self.commands) and (not known or sum(known) >= STARTED_BYTES)
 
     def begin(self) -> None:
         """Notes how far the generators are."""
@@ -115,19 +115,19 @@ class Load:
 
     def end(self) -> str | None:
         """Takes what they did since `begin`; says what is wrong if they did nothing."""
-        now = _processes(self._sessions)
+        processes = _processes(self._sessions)
         elapsed_ns = max(1, time.monotonic_ns() - self._began_ns)
         self._cpu_ns = sum(
-            each.run_ns - (self._before[pid].run_ns if pid in self._before else 0)
-            for pid, each in now.items()
+            process.run_ns - (self._before[pid].run_ns if pid in self._before else 0)
+            for pid, process in processes.items()
         )
-        gone = [pid for pid in self._before if pid not in now]
+        gone = [pid for pid in self._before if pid not in processes]
         if gone:
             return f"{len(gone)} of {len(self._before)} processes of '{self.name}' ended during the trial"
         if self._cpu_ns <= 0:
             return f"'{self.name}' used no CPU time during the trial"
         if self.kind in ("network", "io"):
-            self._bytes_per_s = self._moved_bytes(now) * NS_PER_S / elapsed_ns
+            self._bytes_per_s = self._moved_bytes(processes) * NS_PER_S / elapsed_ns
         return None
 
     def done(self, outputs: Sequence[bytes]) -> Done:
@@ -137,11 +137,11 @@ class Load:
         rates = [float(match[1]) for output in outputs for match in _METRICS.finditer(output)]
         return Done(self.name, self._cpu_ns, sum(rates) if rates else None)
 
-    def _moved_bytes(self, now: Mapping[int, _Process]) -> int:
+    def _moved_bytes(self, processes: Mapping[int, _Process]) -> int:
         name, moved = self._moves, 0
-        for pid, each in now.items():
+        for pid, process in processes.items():
             before = getattr(self._before[pid], name) if pid in self._before else 0
-            moved += (getattr(each, name) or 0) - (before or 0)
+            moved += (getattr(process, name) or 0) - (before or 0)
         return moved
 
 
@@ -179,9 +179,9 @@ def _commands(wanted: Wanted) -> Iterator[tuple[str, ...]]:
 
 
 def _stress(kind: str, level: int, seconds: int, folder: Path) -> tuple[str, ...]:
-    what = [word.format(level=level, stream_kib=stream_kib()) for word in _STRESSORS[kind]]
+    stressor = [word.format(level=level, stream_kib=stream_kib()) for word in _STRESSORS[kind]]
     bounds = ("--temp-path", str(folder), "--timeout", f"{seconds}s", "--oomable", "--metrics-brief")
-    return ("stress-ng", *what, *bounds)
+    return ("stress-ng", *stressor, *bounds)
 
 
 def stream_kib(caches: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
@@ -190,8 +190,8 @@ def stream_kib(caches: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int
     It makes three arrays, each four times as large: a quarter of the largest cache makes them three times
     that together, so that copying misses it. More would make rounds long, and a round is always finished.
     """
-    found = [re.fullmatch(r"(\d+)K", path.read_text().strip()) for path in caches.glob("index*/size")]
-    return max([STREAM_KIB_MIN, *(int(each[1]) // 4 for each in found if each is not None)])
+    sizes = [re.fullmatch(r"(\d+)K", path.read_text().strip()) for path in caches.glob("index*/size")]
+    return max([STREAM_KIB_MIN, *(int(size[1]) // 4 for size in sizes if size is not None)])
 
 
 def _iperf(level: int, port: int, seconds: int) -> Iterator[tuple[str, ...]]:
@@ -211,7 +211,7 @@ def _free_port() -> int:
 
 def _processes(sessions: frozenset[int]) -> dict[int, _Process]:
     """Returns the processes of these sessions by their numbers; without those that have ended."""
-    found: dict[int, _Process] = {}
+    processes: dict[int, _Process] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 (much faster)
         if not name.isdigit():
             continue
@@ -219,8 +219,8 @@ def _processes(sessions: frozenset[int]) -> dict[int, _Process]:
             head, _, rest = Path(f"/proc/{name}/stat").read_text().rpartition(")")
             fields = rest.split()
             if fields[0] not in "ZX" and int(fields[3]) in sessions:
-                found[int(name)] = _process(name, head.partition("(")[2], fields)
-    return found
+                processes[int(name)] = _process(name, head.partition("(")[2], fields)
+    return processes
 
 
 def _process(pid: str, program: str, fields: Sequence[str]) -> _Process:
@@ -228,9 +228,9 @@ def _process(pid: str, program: str, fields: Sequence[str]) -> _Process:
         run_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
     except FileNotFoundError:  # a kernel without: in ticks
         run_ns = (int(fields[11]) + int(fields[12])) * (NS_PER_S // os.sysconf("SC_CLK_TCK"))
-    moved: dict[str, int] = {}
+    counters: dict[str, int] = {}
     with contextlib.suppress(OSError):  # only its owner may look
         for line in Path(f"/proc/{pid}/io").read_text().splitlines():
             key, _, value = line.partition(": ")
-            moved[key] = int(value)
-    return _Process(program, run_ns, moved.get("rchar"), moved.get("wchar"))
+            counters[key] = int(value)
+    return _Process(program, run_ns, counters.get("rchar"), counters.get("wchar"))

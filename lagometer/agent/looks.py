@@ -115,7 +115,7 @@ class Looks:
             if answered:
                 words = (b"S%d" % number for number in range(ROUND_TRIPS))
                 trips = [_round_trip(asking, peer, word, SMALL_BYTES) for word in words]
-                path = next((each for each in _sizes(mtu) if _passes(asking, peer, each)), None)
+                path = next((size for size in _sizes(mtu) if _passes(asking, peer, size)), None)
                 tries = (_round_trip(asking, peer, b"L%d" % n, LARGE_BYTES) for n in range(ATTEMPTS))
                 large = any(trip is not None for trip in tries)
         self._send({"event": "asked", "round_trips_ns": trips, "path_mtu": path, "large_arrives": large})
@@ -129,24 +129,24 @@ class Looks:
 
     def close(self) -> None:
         """Gives the sockets up. May be called twice."""
-        for each in (self._ways, self._casts):
-            if each is not None:
+        for listener in (self._ways, self._casts):
+            if listener is not None:
                 with contextlib.suppress(KeyError):
-                    self._selector.unregister(each)
-                each.close()
+                    self._selector.unregister(listener)
+                listener.close()
         self._ways = self._casts = None
         self._heard = []
 
 
 def _socket(address: tuple[str, int]) -> socket.socket:
-    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    new_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
+        new_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        new_socket.bind(address)
     except OSError:
-        made.close()
+        new_socket.close()
         raise
-    return made
+    return new_socket
 
 
 def _let_fragment(through: socket.socket, may: bool) -> None:
@@ -155,7 +155,7 @@ def _let_fragment(through: socket.socket, may: bool) -> None:
 
 
 def _sizes(mtu: int) -> list[int]:
-    return sorted({mtu, *(each for each in MTUS if each < mtu)}, reverse=True)
+    return sorted({mtu, *(size for size in MTUS if size < mtu)}, reverse=True)
 
 
 def _passes(asking: socket.socket, peer: tuple[str, int], mtu: int) -> bool:
@@ -181,7 +181,7 @@ def _round_trip(asking: socket.socket, peer: tuple[str, int], word: bytes, size:
 
 def _probed(probes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Runs programs side by side; returns by name how each ended and what it said."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     running: dict[str, subprocess.Popen[bytes]] = {}
     for name, command in probes.items():
         try:
@@ -189,14 +189,14 @@ def _probed(probes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
         except OSError as error:
-            found[name] = {"code": None, "said": f"{command[0]}: {error.strerror}"}
+            results[name] = {"code": None, "said": f"{command[0]}: {error.strerror}"}
     deadline_s = time.monotonic() + PROBES_S
     for name, process in running.items():
         try:
-            said = process.communicate(timeout=max(0.0, deadline_s - time.monotonic()))[0]
+            output = process.communicate(timeout=max(0.0, deadline_s - time.monotonic()))[0]
         except subprocess.TimeoutExpired:
             process.kill()
-            said = process.communicate()[0] + b"it took too long"
-        text = said.decode(errors="replace").strip()
-        found[name] = {"code": process.returncode, "said": text.splitlines()[-1] if text else ""}
-    return found
+            output = process.communicate()[0] + b"it took too long"
+        text = output.decode(errors="replace").strip()
+        results[name] = {"code": process.returncode, "said": text.splitlines()[-1] if text else ""}
+    return results

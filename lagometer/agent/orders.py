@@ -44,45 +44,45 @@ class Orders:
         return asdict(self)
 
 
-def parsed(given: Mapping[str, Any]) -> Orders:
+def parsed(values: Mapping[str, Any]) -> Orders:
     """Reads what `as_json` gives. Raises KeyError, TypeError, ValueError for anything else."""
-    load = given["load"]
-    leaves = given["leaves"]
+    load = values["load"]
+    leaves = values["leaves"]
     return Orders(
-        network=str(given["network"]),
-        directory=str(given["directory"]),
-        workers=tuple(_command(each) for each in given["workers"]),
-        daemons=tuple(_daemon(each) for each in given["daemons"]),
+        network=str(values["network"]),
+        directory=str(values["directory"]),
+        workers=tuple(_command(worker) for worker in values["workers"]),
+        daemons=tuple(_daemon(daemon) for daemon in values["daemons"]),
         load=None if load is None else WantedLoad(**{**load, "pinned": tuple(load["pinned"])}),
         leaves=Leaves(
             str(leaves["directory"]), tuple(leaves["shared_memory"]), tuple(leaves["message_queues"])
         ),
-        address=str(given["address"]),
-        captures=bool(given["captures"]),
-        probed=tuple(given["probed"]),
-        files={str(name): str(text) for name, text in given["files"].items()},
-        resources=_choice(given["resources"]),
-        scheduler=str(given["scheduler"]),
+        address=str(values["address"]),
+        captures=bool(values["captures"]),
+        probed=tuple(values["probed"]),
+        files={str(name): str(text) for name, text in values["files"].items()},
+        resources=_choice(values["resources"]),
+        scheduler=str(values["scheduler"]),
     )
 
 
-def _choice(given: Any) -> str:
-    if given not in (OFF, ON, WITH_COUNTERS):
-        raise ValueError(f"resources: {given}")
-    return str(given)
+def _choice(value: Any) -> str:
+    if value not in (OFF, ON, WITH_COUNTERS):
+        raise ValueError(f"resources: {value}")
+    return str(value)
 
 
-def _command(given: Mapping[str, Any]) -> Command:
-    return Command(tuple(given["arguments"]), dict(given["environment"]))
+def _command(values: Mapping[str, Any]) -> Command:
+    return Command(tuple(values["arguments"]), dict(values["environment"]))
 
 
-def _daemon(given: Mapping[str, Any]) -> Wanted:
-    companion = given["companion"]
+def _daemon(values: Mapping[str, Any]) -> Wanted:
+    companion = values["companion"]
     return Wanted(
-        name=given["name"],
+        name=values["name"],
         companion=Companion(tuple(companion["arguments"]), dict(companion["environment"]), daemon=True),
-        ready=Ready(**given["ready"]),
-        for_workers=dict(given["for_workers"]),
-        files=dict(given["files"]),
-        leaves=tuple(given["leaves"]),
+        ready=Ready(**values["ready"]),
+        for_workers=dict(values["for_workers"]),
+        files=dict(values["files"]),
+        leaves=tuple(values["leaves"]),
     )

@@ -155,8 +155,8 @@ class Agent:
             elif command == "exchange":
                 self._trial.exchange(peers_of(message["peers"]), message["count"], message["period_ns"])
             elif command == "exchange-until":
-                when = [int(message[name]) for name in ("first_ns", "period_ns", "until_ns")]
-                self._trial.exchange_until(peers_of(message["peers"]), *when)
+                times = [int(message[name]) for name in ("first_ns", "period_ns", "until_ns")]
+                self._trial.exchange_until(peers_of(message["peers"]), *times)
             elif command == "load":
                 self._trial.begin_load()
             elif command == "collect":
@@ -169,9 +169,9 @@ class Agent:
             else:
                 self._send({"event": "failed", "reason": f"protocol-error: unknown command {command!r}"})
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            what = f"{type(error).__name__} {error}"
+            problem = f"{type(error).__name__} {error}"
             self._send(
-                {"event": "failed", "reason": f"protocol-error: '{command}' can't be carried out: {what}"}
+                {"event": "failed", "reason": f"protocol-error: '{command}' can't be carried out: {problem}"}
             )
 
     def _begin(self, message: Mapping[str, Any]) -> None:
@@ -201,8 +201,8 @@ class Agent:
                 unsent = unsent[os.write(self._writer, unsent) :]
             except BlockingIOError:
                 # Renewals that lie unread count: a conductor that is slow to read is not gone.
-                unheard, before = self._unheard_bytes(), unheard
-                if unheard > before:
+                unheard, previous_unheard = self._unheard_bytes(), unheard
+                if unheard > previous_unheard:
                     self._lease_ns = time.monotonic_ns() + round(LEASE_S * NS_PER_S)
                 remaining_ns = self._lease_ns - time.monotonic_ns()
                 if remaining_ns <= 0:
@@ -237,14 +237,14 @@ def hello() -> dict[str, Any]:
 
 def hash_of(path: str) -> str | None:
     """Returns the SHA-256 of a file of this host, in hexadecimal; None where it can't be read."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     try:
         with Path(path).open("rb") as file:
             while part := file.read(FILE_PART_BYTES):
-                found.update(part)
+                digest.update(part)
     except OSError:
         return None
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def clock_identity() -> str:

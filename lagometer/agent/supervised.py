@@ -69,10 +69,10 @@ class Supervised:
         """Starts the supervisor, which starts all workers at once."""
         ensure_standard_descriptors()
         allow_descriptors(DESCRIPTORS_PER_WORKER * len(commands) + 64)
-        theirs: list[int] = []
+        worker_ends: list[int] = []
         try:
-            workers = [self._worker(each, theirs) for each in commands]
-            companions = [self._companion(each) for each in self._companions]
+            workers = [self._worker(command, worker_ends) for command in commands]
+            companions = [self._companion(companion) for companion in self._companions]
             specification = {
                 "network": network,
                 "workers": workers,
@@ -86,14 +86,14 @@ class Supervised:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=[*theirs, *self._records, *self._outputs],
+                pass_fds=[*worker_ends, *self._records, *self._outputs],
                 start_new_session=True,  # a Ctrl-C on the terminal is ours to handle, not the workers'
             )
         except OSError as error:
             self.close()
             raise LaunchError(f"{self._supervisor_path} can't be started: {error.strerror}") from error
         finally:
-            for descriptor in theirs:
+            for descriptor in worker_ends:
                 os.close(descriptor)
         self._send_specification(json.dumps(specification).encode() + b"\n")
         return tuple(self._pipes)
@@ -118,8 +118,8 @@ class Supervised:
             self._ended = True
         elif ended and not self._ended:
             self._ended = True
-            said = self._text.decode(errors="replace").strip() or "it said nothing"
-            notices.append({"event": "failed", "message": f"lagometer-supervisor ended early: {said}"})
+            error_text = self._text.decode(errors="replace").strip() or "it said nothing"
+            notices.append({"event": "failed", "message": f"lagometer-supervisor ended early: {error_text}"})
             notices.append({"event": "finished"})
         return notices
 
@@ -137,7 +137,7 @@ class Supervised:
 
     def start_workers(self) -> None:
         """Sends the line on which the supervisor starts the workers, if it waits for one."""
-        if any(each.daemon for each in self._companions):
+        if any(companion.daemon for companion in self._companions):
             self._say(b"start\n")
 
     def renew(self) -> None:
@@ -173,15 +173,15 @@ class Supervised:
         if process is not None:
             _end(process, patience_s)
 
-    def _worker(self, command: Command, theirs: list[int]) -> dict[str, Any]:
-        """Makes the pipes and the records memory of one worker; puts the child's ends into `theirs`."""
+    def _worker(self, command: Command, worker_ends: list[int]) -> dict[str, Any]:
+        """Makes the pipes and the records memory of one worker; puts the child's ends into `worker_ends`."""
         stdin_child, stdin = os.pipe()
         stdout, stdout_child = os.pipe()
         stderr, stderr_child = os.pipe()
         records = os.memfd_create("lagometer-records", os.MFD_CLOEXEC)
         self._pipes.append(Pipes(stdin, stdout, stderr))
         self._records.append(records)
-        theirs += [stdin_child, stdout_child, stderr_child]
+        worker_ends += [stdin_child, stdout_child, stderr_child]
         for descriptor in (stdin, stdout, stderr):
             os.set_blocking(descriptor, False)
         with contextlib.suppress(OSError):  # over the user's limit on pipe memory: slower, not wrong
@@ -219,9 +219,11 @@ class Supervised:
             self._process.stdin.flush()
         except BrokenPipeError as error:
             self._process.wait()
-            said = _read_available(self.descriptors()[1])[0].decode(errors="replace").strip()
+            error_text = _read_available(self.descriptors()[1])[0].decode(errors="replace").strip()
             self.close()
-            raise LaunchError(f"{self._supervisor_path} ended before it read its orders: {said}") from error
+            raise LaunchError(
+                f"{self._supervisor_path} ended before it read its orders: {error_text}"
+            ) from error
 
 
 def allow_descriptors(count: int) -> None:

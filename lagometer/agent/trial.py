@@ -162,24 +162,24 @@ class HostTrial:
             wrong = load.end()
         self._companions.release(self._running())
         if evidence is not None and self._resources.wanted:
-            found = self._resources.result()
-            workers_bytes = found.workers_bytes(len(self._pipes)) if found is not None else None
-            evidence = replace(evidence, resources=found, workers_bytes=workers_bytes)
-        seen = evidence.as_frame() if evidence is not None else None
-        self._send({"event": "evidence", "evidence": seen, "load_wrong": wrong}, None)
+            resources = self._resources.result()
+            workers_bytes = resources.workers_bytes(len(self._pipes)) if resources is not None else None
+            evidence = replace(evidence, resources=resources, workers_bytes=workers_bytes)
+        frame = evidence.as_frame() if evidence is not None else None
+        self._send({"event": "evidence", "evidence": frame, "load_wrong": wrong}, None)
 
     def _hand_over_probes(self) -> None:
         """Says what the workers' probes wrote."""
         for worker, file in enumerate(self._probes):
-            found = file.read() if file is not None else None
-            self._send({"event": "probed", "worker": worker, "any": found is not None}, found or b"")
+            content = file.read() if file is not None else None
+            self._send({"event": "probed", "worker": worker, "any": content is not None}, content or b"")
 
     def _hand_over_scheduler(self) -> None:
         """Says what the kernel's scheduler did, if that was wanted."""
         if self._scheduler is not None:
-            found = self._scheduler.end()
-            threads = [list(astuple(each)) for each in found.threads]
-            self._send({"event": "scheduled", "why": found.why, "threads": threads}, found.content)
+            result = self._scheduler.end()
+            threads = [list(astuple(thread)) for thread in result.threads]
+            self._send({"event": "scheduled", "why": result.why, "threads": threads}, result.content)
 
     def release(self) -> None:
         """Lets the companions end when no worker runs any more."""
@@ -199,7 +199,7 @@ class HostTrial:
                 )
             load = self._companions.load_done(self._supervised)
             daemons = self._companions.daemons_done(self._supervised, self._measure_ns)
-            last = {"load": load and asdict(load), "daemons": [asdict(each) for each in daemons]}
+            last = {"load": load and asdict(load), "daemons": [asdict(daemon) for daemon in daemons]}
             last["captured"] = self._hand_over_packets(self._supervised)
         self.close()
         self._send({"event": "ended", **last}, None)
@@ -237,8 +237,8 @@ class HostTrial:
     def on_time(self) -> None:
         """Does what is due."""
         now_ns = time.monotonic_ns()
-        ready = sorted((each for each in self._due if each[0] <= now_ns), key=lambda each: each[0])
-        self._due = [each for each in self._due if each[0] > now_ns]
+        ready = sorted((task for task in self._due if task[0] <= now_ns), key=lambda task: task[0])
+        self._due = [task for task in self._due if task[0] > now_ns]
         for _, look in ready:
             look()
 
@@ -261,9 +261,9 @@ class HostTrial:
                 load.begin()
             self._send({"event": "loaded"}, None)
         elif time.monotonic_ns() > deadline_ns:
-            said = self._companions.load_words(self._running())
+            output = self._companions.load_words(self._running())
             late = f"load generator '{load.name}' did not start within {START_S_MAX:.0f} s"
-            self._send({"event": "failed", "reason": f"interference-died: {late}: {said}"}, None)
+            self._send({"event": "failed", "reason": f"interference-died: {late}: {output}"}, None)
         else:
             self._due.append((time.monotonic_ns() + LOOK_NS, partial(self._await_load, deadline_ns)))
 
@@ -292,17 +292,20 @@ class HostTrial:
             self._due += [(at_ns + phases["warmup_ns"] // 4, look), (amid_drain_ns, look)]
         if late:
             self._due.append((amid_drain_ns, self._witness.look_at_ends_again))
-        if (served := self._companions.daemons) is not None:
-            self._due += [(measure_ns - LOOK_AHEAD_NS, served.begin), (drain_ns - LOOK_AHEAD_NS, served.end)]
-            self._due.append((amid_drain_ns, served.look_at_memory))
+        if (daemon_usage := self._companions.daemons) is not None:
+            self._due += [
+                (measure_ns - LOOK_AHEAD_NS, daemon_usage.begin),
+                (drain_ns - LOOK_AHEAD_NS, daemon_usage.end),
+            ]
+            self._due.append((amid_drain_ns, daemon_usage.look_at_memory))
 
     def _processes(self) -> list[Process]:
         """Returns those that the middleware is in: what emulates a link is not its own."""
         workers = enumerate(self._witness.workers)
-        found = [Process(pid, WORKER, worker=place) for place, pid in workers if pid is not None]
-        served = self._companions.daemons
-        daemons = served.names if served is not None else {}
-        return found + [Process(pid, DAEMON, name) for pid, name in daemons.items() if name != LINK]
+        processes = [Process(pid, WORKER, worker=place) for place, pid in workers if pid is not None]
+        daemon_usage = self._companions.daemons
+        daemons = daemon_usage.names if daemon_usage is not None else {}
+        return processes + [Process(pid, DAEMON, name) for pid, name in daemons.items() if name != LINK]
 
     def _open_probes(self, workers: Sequence[int | None]) -> None:
         """Opens the files of the probes, which lie in the workers' own mounts, while all workers live."""
@@ -338,8 +341,8 @@ class HostTrial:
             elif event == "companion-exited":
                 place = int(notice["companion"])
                 wrong = self._companions.note_end(place, supervised)
-                said = {**notice, "wrong": wrong and asdict(wrong)}
-                self._send({"event": "notice", "notice": said}, None)
+                full_notice = {**notice, "wrong": wrong and asdict(wrong)}
+                self._send({"event": "notice", "notice": full_notice}, None)
                 continue
             elif event in ("exited", "stopped"):
                 self._hear_last_words(int(notice["worker"]))
@@ -376,10 +379,10 @@ class HostTrial:
             self._selector.unregister(descriptor)
 
     def _forget_descriptors(self) -> None:
-        known = self._selector.get_map()
+        registered = self._selector.get_map()
         mine = [number for pipes in self._pipes for number in (pipes.stdin, pipes.stdout, pipes.stderr)]
         if self._supervised is not None and self._supervised.process_id is not None:
             mine += self._supervised.descriptors()
         for descriptor in mine:
-            if descriptor in known:
+            if descriptor in registered:
                 self._selector.unregister(descriptor)

@@ -51,7 +51,7 @@ def command(
         return print_json({"include": path}) if json else output_console().print(path, soft_wrap=True)
     adapters = discover_adapters()
     rows = [_row(adapter) for adapter in adapters.values()]
-    rows += [_row_without_adapter(each) for each in without_adapter(adapters)] if rows else []
+    rows += [_row_without_adapter(installation) for installation in without_adapter(adapters)] if rows else []
     if json:
         print_json({"adapters": rows})
     elif not rows:
@@ -88,14 +88,14 @@ def _row(adapter: Adapter) -> Row:
     }
 
 
-def _row_without_adapter(found: Installation) -> Row:
-    product = found.product
+def _row_without_adapter(installation: Installation) -> Row:
+    product = installation.product
     row = {"name": product.name, "title": product.title, "built": False, "version": None}
     return {
         **row,
-        "reason": found.says,
+        "reason": installation.says,
         "library": None,
-        "state": NOT_FOUND if found.home is None else NOT_BUILT,
+        "state": NOT_FOUND if installation.home is None else NOT_BUILT,
         "scope": None,
         "abilities": None,
     }
@@ -134,14 +134,16 @@ def _version(version: str | None) -> str:
 
 def _in_short(row: Row) -> tuple[str, str, str, str, str]:
     """Reach, ways of being woken, reliability, late joiners and types, each in a word."""
-    can = row["abilities"]
-    if can is None:
+    abilities = row["abilities"]
+    if abilities is None:
         return ("–",) * 5
-    wakes = "".join(way[0] if way in can["dispatch"] else "-" for way in ("listener", "waitset", "poll"))
+    wakes = "".join(
+        way[0] if way in abilities["dispatch"] else "-" for way in ("listener", "waitset", "poll")
+    )
     only = {("best_effort",): "no", ("reliable",): "only"}
-    reliable = only.get(tuple(can["reliability"]), "yes")
-    late = "yes" if "transient_local" in can["durability"] else "no"
-    return row["scope"], wakes, reliable, late, "ROS 2" if "Image" in can["types"] else "bytes"
+    reliable = only.get(tuple(abilities["reliability"]), "yes")
+    late = "yes" if "transient_local" in abilities["durability"] else "no"
+    return row["scope"], wakes, reliable, late, "ROS 2" if "Image" in abilities["types"] else "bytes"
 
 
 def _reasons(rows: list[Row], width: int) -> list[str]:
@@ -153,12 +155,12 @@ def _reasons(rows: list[Row], width: int) -> list[str]:
             groups.setdefault(SETUP_OF_ALL if SETUP_OF_ALL in reason else reason, []).append(row["name"])
     lines: list[str] = []
     for reason, names in groups.items():
-        which = ", ".join(names)
+        names_text = ", ".join(names)
         if reason == SETUP_OF_ALL:
             count = f"{len(names)} adapters come" if len(names) > 1 else "1 adapter comes"
-            text = f"{count} with `{SETUP_OF_ALL}` (what that needs: --wide): {which}"
+            text = f"{count} with `{SETUP_OF_ALL}` (what that needs: --wide): {names_text}"
         else:
-            text = f"{which}: {reason.removeprefix(f'{NOT_BUILT}: ').removeprefix(f'{NOT_FOUND}: ')}"
+            text = f"{names_text}: {reason.removeprefix(f'{NOT_BUILT}: ').removeprefix(f'{NOT_FOUND}: ')}"
         lines += textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
     return ["", *lines] if lines else []
 
@@ -169,8 +171,8 @@ def _print_wide(rows: list[Row]) -> None:
     first = ("adapter", "state", "version", "middleware", "reach", *headings, "library", "reason")
     table: list[tuple[str, ...]] = [first]
     for row in rows:
-        can = row["abilities"] or {}
-        values = [can.get(name, "–") for name in headings]
+        abilities = row["abilities"] or {}
+        values = [abilities.get(name, "–") for name in headings]
         words = [",".join(value) if isinstance(value, list) else value for value in values]
         cells = (row["name"], row["state"], row["version"], row["title"], row["scope"], *words)
         table.append(tuple(cell or "–" for cell in (*cells, row["library"], row["reason"])))

@@ -56,11 +56,11 @@ def save(
         raise BadInput(f"the baseline '{name}' already exists", where=str(target), hint="use --replace")
     with storing(target, ROOM_OR_ELSEWHERE):
         baselines.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=baselines, prefix=f".{name}.") as beside:
-            copy = Path(beside) / "new"
+        with tempfile.TemporaryDirectory(dir=baselines, prefix=f".{name}.") as staging:
+            copy = Path(staging) / "new"
             shutil.copytree(directory, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
             if target.exists():
-                target.rename(Path(beside) / "old")
+                target.rename(Path(staging) / "old")
             copy.rename(target)
     if json:
         print_json({"name": name, "dir": str(target)})
@@ -106,14 +106,16 @@ def compare_(
     """
     path = _path(baselines, name)
     if not path.is_dir():
-        known = ", ".join(sorted(each.parent.name for each in baselines.glob("*/manifest.json")))
+        known = ", ".join(sorted(manifest.parent.name for manifest in baselines.glob("*/manifest.json")))
         raise BadInput(
             f"there is no baseline '{name}'", where=str(baselines), hint=f"known baselines: {known or 'none'}"
         )
     wanted = parse(fail_if or [])
     choice = compare.choice_of(select, None, wanted, alpha, across_machines)
-    judged = wanted.absolute
-    return compare.carry_out(path, directory, choice, judged, strict=strict, page=report, as_json=json)
+    absolute_limits = wanted.absolute
+    return compare.carry_out(
+        path, directory, choice, absolute_limits, strict=strict, page=report, as_json=json
+    )
 
 
 def _path(baselines: Path, name: str) -> Path:

@@ -63,15 +63,15 @@ def new_campaign(out: Path) -> Iterator[Path]:
         raise BadInput(f"{out} already exists", where="--out", hint="name a new folder")
     with storing(out, ROOM_OR_ELSEWHERE):
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as beside:
-            made = Path(beside) / "campaign"
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as staging:
+            staged = Path(staging) / "campaign"
             try:
-                yield made
+                yield staged
             except StoreError as error:
                 raise BadInput(str(error)) from error
             if out.exists():
                 out.rmdir()
-            shutil.move(made, out)
+            shutil.move(staged, out)
 
 
 def opened(directory: Path) -> Campaign:

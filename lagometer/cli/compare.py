@@ -73,8 +73,10 @@ def command(
         raise BadInput("only one campaign is given", where="B", hint="give another folder, or --by X:Y")
     wanted = conditions.parse(fail_if or [])
     choice = choice_of(select, by, wanted, alpha, across_machines)
-    judged = wanted.absolute
-    return carry_out(a, b if b is not None else a, choice, judged, strict=strict, page=report, as_json=json)
+    absolute_limits = wanted.absolute
+    return carry_out(
+        a, b if b is not None else a, choice, absolute_limits, strict=strict, page=report, as_json=json
+    )
 
 
 def choice_of(
@@ -101,13 +103,13 @@ def carry_out(
     a: Path,
     b: Path,
     choice: Choice,
-    judged: Sequence[AbsoluteLimit] = (),
+    absolute_limits: Sequence[AbsoluteLimit] = (),
     *,
     strict: bool,
     as_json: bool,
     page: Path | None = None,
 ) -> int:
-    """Compares, prints, and returns the exit code. judged: limits that B alone is held against.
+    """Compares, prints, and returns the exit code. absolute_limits: what B alone is held against.
 
     Raises BadInput if a folder is no campaign, or a limit names no cell.
     """
@@ -118,20 +120,23 @@ def carry_out(
 
     try:
         campaigns = open_campaign(a), open_campaign(b)
-        conditions.check_cells([*choice.limits, *judged], cell_ids(campaigns[1]))
+        conditions.check_cells([*choice.limits, *absolute_limits], cell_ids(campaigns[1]))
         comparison = compare_campaigns(*campaigns, choice)
     except StoreError as error:
         raise BadInput(str(error)) from error
     if page is not None:
         _write_page(comparison, *campaigns, page)
-    judgements = judge_limits(campaigns[1], judged)
+    judgements = judge_limits(campaigns[1], absolute_limits)
     failed = [*conditions.met(comparison, strict), *conditions.failed(judgements, strict)]
     undecided = conditions.undecided(comparison, choice.limits)
-    found = _findings(comparison, *campaigns)
+    findings_by_side = _findings(comparison, *campaigns)
     if as_json:
-        sides = {side: [each.model_dump() for each in said] for side, said in found.items()}
-        told = {"limits": [asdict(each) for each in judgements], "failed_conditions": failed}
-        print_json({**as_dict(comparison), **told, **sides, "undecided": undecided})
+        sides = {
+            side: [finding.model_dump() for finding in side_findings]
+            for side, side_findings in findings_by_side.items()
+        }
+        outcome = {"limits": [asdict(judgement) for judgement in judgements], "failed_conditions": failed}
+        print_json({**as_dict(comparison), **outcome, **sides, "undecided": undecided})
     else:
         from lagometer.cli.show.comparison import render
         from lagometer.cli.show.findings import render_findings
@@ -140,9 +145,11 @@ def carry_out(
         console = output_console()
         render(comparison, console)
         render_limits(judgements, console)
-        for side, said in found.items():
+        for side, side_findings in findings_by_side.items():
             render_findings(
-                said, console, side.replace("_", " in ").replace("in a", "in A").replace("in b", "in B")
+                side_findings,
+                console,
+                side.replace("_", " in ").replace("in a", "in A").replace("in b", "in B"),
             )
     return _exit_code(comparison, failed, undecided, quiet=as_json)
 
@@ -152,8 +159,8 @@ def _findings(comparison: Comparison, a: Campaign, b: Campaign) -> dict[str, lis
     from lagometer.summary.findings.derive import findings
 
     return {
-        "findings_a": findings(a, {each.cell_a for each in comparison.cells}),
-        "findings_b": findings(b, {each.cell_b for each in comparison.cells}),
+        "findings_a": findings(a, {cell.cell_a for cell in comparison.cells}),
+        "findings_b": findings(b, {cell.cell_b for cell in comparison.cells}),
     }
 
 
@@ -169,16 +176,16 @@ def _write_page(comparison: Comparison, a: Campaign, b: Campaign, page: Path) ->
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
     """The comparison as JSON has it; an interval without an end has null there."""
-    found: dict[str, Any] = finite(asdict(comparison))
-    return found
+    document: dict[str, Any] = finite(asdict(comparison))
+    return document
 
 
 def finite(value: object) -> Any:
     """The same for JSON, which has no infinity: null in its place."""
     if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -54,7 +54,7 @@ class Conditions:
 
 def parse(texts: Sequence[str]) -> Conditions:
     """The limits that conditions stand for. Raises BadInput."""
-    found = Conditions()
+    conditions = Conditions()
     for text in texts:
         parts = _CONDITION.fullmatch(text.strip())
         if parts is None:
@@ -62,30 +62,30 @@ def parse(texts: Sequence[str]) -> Conditions:
         cells, quantity, above = parts["cells"] or "*", parts["quantity"], parts["side"] == ">"
         percent = _PERCENT.fullmatch(parts["limit"])
         if percent is not None and quantity in RELATIVE:
-            found.relative.append(_relative(text, quantity, above, float(percent[1]), cells))
+            conditions.relative.append(_relative(text, quantity, above, float(percent[1]), cells))
         else:
-            found.absolute.append(_absolute(text, quantity, above, parts["limit"], cells))
-    return found
+            conditions.absolute.append(_absolute(text, quantity, above, parts["limit"], cells))
+    return conditions
 
 
 def parse_absolute(texts: Sequence[str]) -> list[AbsoluteLimit]:
     """The same where there is one campaign only, so that nothing can be relative. Raises BadInput."""
-    found = parse(texts)
-    if found.relative:
+    conditions = parse(texts)
+    if conditions.relative:
         raise BadInput(
-            f"'{text_of(found.relative[0])}' is a change, and there is one campaign only",
+            f"'{text_of(conditions.relative[0])}' is a change, and there is one campaign only",
             where="--fail-if",
             hint="write a limit such as 'p99 > 2ms', or compare two campaigns: lagometer compare A B",
         )
-    return found.absolute
+    return conditions.absolute
 
 
 def check_cells(limits: Sequence[AbsoluteLimit | Limit], cells: Sequence[str]) -> None:
     """Raises BadInput for a glob that names no cell: a limit that nobody looks at would never fail."""
     for limit in limits:
         if not any(fnmatch.fnmatchcase(cell, limit.cells) for cell in cells):
-            there = f"there is {', '.join(cells[:3])}" if cells else "there is no cell"
-            raise BadInput(f"no cell matches '{limit.cells}'", where="--fail-if", hint=there)
+            existing = f"there is {', '.join(cells[:3])}" if cells else "there is no cell"
+            raise BadInput(f"no cell matches '{limit.cells}'", where="--fail-if", hint=existing)
 
 
 def _relative(text: str, quantity: str, above: bool, percent: float, cells: str) -> Limit:
@@ -101,18 +101,18 @@ def _absolute(text: str, quantity: str, above: bool, limit: str, cells: str) -> 
     from lagometer.units import UnitError, parse_duration_ns, parse_payload_bytes, parse_share
 
     name = quantity.replace("p99.9", "p999")
-    read = {"ns": parse_duration_ns, "bytes": parse_payload_bytes, "share": parse_share}
+    parsers = {"ns": parse_duration_ns, "bytes": parse_payload_bytes, "share": parse_share}
     if name not in UNITS or quantity == "p999":
         raise _no_condition(text)
     try:
-        value = float(read[UNITS[name]](limit))
+        value = float(parsers[UNITS[name]](limit))
     except UnitError as error:
         raise _no_condition(text, f": {error}") from error
     return AbsoluteLimit(name, above, value, " ".join(text.split()), cells)
 
 
-def _no_condition(text: str, why: str = "") -> BadInput:
-    return BadInput(f"'{text}' is not a condition{why}", where="--fail-if", hint=HINT)
+def _no_condition(text: str, reason: str = "") -> BadInput:
+    return BadInput(f"'{text}' is not a condition{reason}", where="--fail-if", hint=HINT)
 
 
 def text_of(limit: Limit) -> str:
@@ -134,8 +134,8 @@ def met(comparison: Comparison, strict: bool) -> list[str]:
             if finding.shown:
                 lines.append(f"{text_of(finding.limit)} is shown: {cell.cell_b}")
             elif strict and finding.possible:
-                why = cell.quantities[finding.limit.quantity].why or "it is not ruled out"
-                lines.append(f"{text_of(finding.limit)} is possible: {cell.cell_b} ({why})")
+                reason = cell.quantities[finding.limit.quantity].why or "it is not ruled out"
+                lines.append(f"{text_of(finding.limit)} is possible: {cell.cell_b} ({reason})")
     if strict:
         lines += [f"not in B: {cell}" for cell in comparison.only_a]
     return lines
@@ -147,21 +147,21 @@ def undecided(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
         return ["no cell is in both campaigns"]
     lines: list[str] = []
     for limit in limits:
-        of_limit = [
+        findings = [
             (cell, finding) for cell in comparison.cells for finding in cell.limits if finding.limit == limit
         ]
-        if of_limit and all(finding.p is None for _, finding in of_limit):
-            why = of_limit[0][0].quantities[limit.quantity].why
-            lines.append(f"{text_of(limit)} can't be judged in any cell: {why}")
+        if findings and all(finding.p is None for _, finding in findings):
+            reason = findings[0][0].quantities[limit.quantity].why
+            lines.append(f"{text_of(limit)} can't be judged in any cell: {reason}")
     return lines
 
 
 def failed(judgements: Sequence[Judgement], strict: bool) -> list[str]:
     """The limits that are met, a line for each cell; with `strict` also those of which nobody can tell."""
     lines: list[str] = []
-    for each in judgements:
-        if each.verdict == "met":
-            lines.append(f"{each.limit} is met: {each.cell}")
-        elif strict and each.verdict == "unknown":
-            lines.append(f"{each.limit} can't be told: {each.cell} ({each.why})")
+    for judgement in judgements:
+        if judgement.verdict == "met":
+            lines.append(f"{judgement.limit} is met: {judgement.cell}")
+        elif strict and judgement.verdict == "unknown":
+            lines.append(f"{judgement.limit} can't be told: {judgement.cell} ({judgement.why})")
     return lines

@@ -75,7 +75,8 @@ def command(
     from lagometer.errors import TrialsFailed
 
     subjects = [
-        replace(each, hang_s=hang_after) for each in _subjects(names or [], all_, option or [], network)
+        replace(candidate, hang_s=hang_after)
+        for candidate in _subjects(names or [], all_, option or [], network)
     ]
     abilities = _abilities(only or [])
     reports = []
@@ -92,7 +93,7 @@ def command(
     return 0 if conforms(reports, strict) else TrialsFailed.exit_code
 
 
-def _subjects(names: list[str], all_: bool, options: list[str], network: str) -> list[Subject]:
+def _subjects(names: list[str], select_all: bool, options: list[str], network: str) -> list[Subject]:
     """The adapters that are asked for. Raises `BadInput`, `NothingRunnable`."""
     from lagometer.conformance.bench import Subject
     from lagometer.errors import BadInput, NothingRunnable
@@ -101,21 +102,23 @@ def _subjects(names: list[str], all_: bool, options: list[str], network: str) ->
     from lagometer.study.values import nearest
 
     where = "command line"
-    if all_ == bool(names):
+    if select_all == bool(names):
         raise BadInput("name adapters, or give --all", where, "`lagometer adapters` lists them")
     if network not in ("private", "host"):
         raise BadInput(f"--network '{network}' is not known", where, "private or host")
-    there = discover_adapters()
+    registered = discover_adapters()
     for name in names:
-        if name not in there and name in PRODUCTS:
+        if name not in registered and name in PRODUCTS:
             raise NothingRunnable(look_for(PRODUCTS[name]).says, name, "see `lagometer doctor`")
-        if name not in there:
-            raise BadInput(f"there is no adapter '{name}'", where, nearest(name, list(there)))
-    given = {name: _options(there[name], options) for name in (there if all_ else names)}
-    there = discover_adapters(given)
-    subjects = [Subject(there[name], given[name], network) for name in given]
+        if name not in registered:
+            raise BadInput(f"there is no adapter '{name}'", where, nearest(name, list(registered)))
+    chosen_options = {
+        name: _options(registered[name], options) for name in (registered if select_all else names)
+    }
+    registered = discover_adapters(chosen_options)
+    subjects = [Subject(registered[name], chosen_options[name], network) for name in chosen_options]
     if all(subject.missing is not None for subject in subjects):
-        reasons = "; ".join(f"{each.name}: {each.missing}" for each in subjects)
+        reasons = "; ".join(f"{subject.name}: {subject.missing}" for subject in subjects)
         raise NothingRunnable(reasons or "no adapter found", where, "see `lagometer adapters`")
     return subjects
 
@@ -124,17 +127,17 @@ def _options(adapter: Any, texts: list[str]) -> dict[str, Any]:
     """What `--option` says, as values of the adapter's options. Raises `BadInput`."""
     from lagometer.errors import BadInput
 
-    found = {}
+    values = {}
     for text in texts:
         key, sign, value = text.partition("=")
         option = adapter.sidecar.options.get(key)
         if not sign or option is None:
             known = ", ".join(adapter.sidecar.options) or "it has none"
             raise BadInput(f"{adapter.name} has no option '{key}'", f"--option {text}", known)
-        found[key] = _value(option.type, value)
-        if not option.accepts(found[key]):
+        values[key] = _value(option.type, value)
+        if not option.accepts(values[key]):
             raise BadInput(f"'{value}' can't be {key}", f"--option {text}", option.wanted())
-    return found
+    return values
 
 
 def _value(kind: str, text: str) -> Any:
@@ -184,11 +187,14 @@ def _print(reports: list[AdapterReport]) -> None:
     table.add_column("ability")
     for report in reports:
         table.add_column(report.adapter, justify="center")
-    by_adapter = [{each.ability: each for each in report.results} for report in reports]
+    by_adapter = [{outcome.ability: outcome for outcome in report.results} for report in reports]
     for ability in ABILITIES:
         cells = [results.get(ability.name) for results in by_adapter]
         if any(cells):
-            signs = [f"[{STYLES[each.verdict]}]{SIGNS[each.verdict]}[/]" if each else "" for each in cells]
+            signs = [
+                f"[{STYLES[outcome.verdict]}]{SIGNS[outcome.verdict]}[/]" if outcome else ""
+                for outcome in cells
+            ]
             table.add_row(ability.name, *signs)
     console = output_console()
     console.print(table)

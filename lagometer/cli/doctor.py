@@ -60,9 +60,15 @@ def command(
     findings = (*examine(collect()), _scheduler())
     installations = [look_for(product) for product in PRODUCTS.values()]
     if json:
-        counts = {verdict: sum(f.verdict == verdict for f in findings) for verdict in WORST_FIRST}
+        counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in WORST_FIRST}
         checks = [asdict(finding) for finding in findings]
-        print_json({"checks": checks, **counts, "installations": [_as_json(each) for each in installations]})
+        print_json(
+            {
+                "checks": checks,
+                **counts,
+                "installations": [_as_json(installation) for installation in installations],
+            }
+        )
         return
     render(findings, output_console())
     render_installations(installations, output_console())
@@ -76,12 +82,12 @@ def _scheduler() -> Finding:
     from lagometer.stats.verdict.health import Finding
 
     try:
-        why = unavailable(str(scheduler_path()))
+        reason = unavailable(str(scheduler_path()))
     except SetupMissing as error:
-        why = str(error)
-    if why is None:
+        reason = str(error)
+    if reason is None:
         return Finding("scheduler", "ok", "`scheduler: on` and `profile` say who ran instead")
-    return Finding("scheduler", "unknown", f"`scheduler: on` is not available: {why}")
+    return Finding("scheduler", "unknown", f"`scheduler: on` is not available: {reason}")
 
 
 def render(findings: Sequence[Finding], console: Console) -> None:
@@ -94,7 +100,7 @@ def render(findings: Sequence[Finding], console: Console) -> None:
 def _print(findings: Sequence[Finding], console: Console) -> None:
     from rich.markup import escape
 
-    for finding in sorted(findings, key=lambda each: WORST_FIRST.index(each.verdict)):
+    for finding in sorted(findings, key=lambda finding: WORST_FIRST.index(finding.verdict)):
         head = f"{MARKS[finding.verdict]}  [bold]{finding.check}[/]: {escape(finding.found)}"
         console.print(head, soft_wrap=False)
         if finding.verdict in ("warn", "fail"):
@@ -111,25 +117,34 @@ def _look_at_hosts(path: Path, as_json: bool) -> None:
     looks, ways = look_at(*load_hosts(path))
     hosts = {look.name: host_findings(look) for look in looks}
     pairs = [(way, way_findings(way)) for way in ways]
-    everything = [each for found in (*hosts.values(), *(found for _, found in pairs)) for each in found]
-    counts = {verdict: sum(each.verdict == verdict for each in everything) for verdict in WORST_FIRST}
+    all_findings = [
+        finding
+        for findings in (*hosts.values(), *(findings for _, findings in pairs))
+        for finding in findings
+    ]
+    counts = {verdict: sum(finding.verdict == verdict for finding in all_findings) for verdict in WORST_FIRST}
     if as_json:
         print_json(
             {
-                "hosts": {name: [asdict(each) for each in found] for name, found in hosts.items()},
-                "ways": [{**asdict(way), "checks": [asdict(each) for each in found]} for way, found in pairs],
+                "hosts": {
+                    name: [asdict(finding) for finding in findings] for name, findings in hosts.items()
+                },
+                "ways": [
+                    {**asdict(way), "checks": [asdict(finding) for finding in findings]}
+                    for way, findings in pairs
+                ],
                 **counts,
             }
         )
         return
     console = output_console()
-    for name, found in hosts.items():
+    for name, findings in hosts.items():
         console.print(f"[bold]host {name}[/]")
-        _print(found, console)
-    for way, found in pairs:
+        _print(findings, console)
+    for way, findings in pairs:
         console.print(f"[bold]{way.sender} → {way.receiver}[/]")
-        _print(found, console)
-    console.print(f"\n{len(everything)} checks, {counts['warn'] + counts['fail']} of them not in order")
+        _print(findings, console)
+    console.print(f"\n{len(all_findings)} checks, {counts['warn'] + counts['fail']} of them not in order")
 
 
 def render_installations(installations: Sequence[Installation], console: Console) -> None:
@@ -137,21 +152,21 @@ def render_installations(installations: Sequence[Installation], console: Console
     from rich.markup import escape
 
     console.print("\nmiddleware of your own installation (docs/ADAPTERS.md):")
-    for each in installations:
-        found = each.lacking if each.home is None else f"found at {each.home}"
-        said = f"{each.product.title}: {found}; {each.licence}"
-        console.print(f"  [bold]{each.product.name}[/]  {escape(said)}", soft_wrap=True)
+    for installation in installations:
+        location = installation.lacking if installation.home is None else f"found at {installation.home}"
+        summary = f"{installation.product.title}: {location}; {installation.licence}"
+        console.print(f"  [bold]{installation.product.name}[/]  {escape(summary)}", soft_wrap=True)
 
 
-def _as_json(found: Installation) -> dict[str, object]:
-    product = found.product
+def _as_json(installation: Installation) -> dict[str, object]:
+    product = installation.product
     return {
         "name": product.name,
         "title": product.title,
         "variable": product.variable,
-        "home": None if found.home is None else str(found.home),
-        "lacking": found.lacking or None,
-        "licence": found.licence,
+        "home": None if installation.home is None else str(installation.home),
+        "lacking": installation.lacking or None,
+        "licence": installation.licence,
     }
 
 

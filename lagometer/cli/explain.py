@@ -48,30 +48,30 @@ def command(
         explanation = explain(cell_a, cell_b)
         floor = floor_change((cell_a.campaign, cell_a.cell), (cell_b.campaign, cell_b.cell))
         sides = {
-            f"findings_{side}": findings(each.campaign, {each.cell})
-            for side, each in (("a", cell_a), ("b", cell_b))
+            f"findings_{side}": findings(cell.campaign, {cell.cell})
+            for side, cell in (("a", cell_a), ("b", cell_b))
         }
     except StoreError as error:
         raise BadInput(str(error)) from error
     if json:
         from lagometer.cli.compare import finite
 
-        found = asdict(explanation)
-        for part, given in zip(found["parts"], explanation.parts, strict=True):
-            part["difference_ns"] = given.difference_ns
-        found["floor"] = None
+        document = asdict(explanation)
+        for part, measured_part in zip(document["parts"], explanation.parts, strict=True):
+            part["difference_ns"] = measured_part.difference_ns
+        document["floor"] = None
         if floor is not None:
-            found["floor"] = {**asdict(floor), "verdict": floor.verdict, "sentence": floor.sentence}
-        for side, said in sides.items():
-            found[side] = [each.model_dump() for each in said]
-        print_json(finite(found))
+            document["floor"] = {**asdict(floor), "verdict": floor.verdict, "sentence": floor.sentence}
+        for side, side_findings in sides.items():
+            document[side] = [finding.model_dump() for finding in side_findings]
+        print_json(finite(document))
     else:
         console = output_console()
         _render(explanation, console)
         if floor is not None:
             console.print(f"\n{floor.sentence}", markup=False, soft_wrap=True)
-        for name, said in zip("AB", sides.values(), strict=True):
-            render_findings(said, console, f"findings in {name}")
+        for name, side_findings in zip("AB", sides.values(), strict=True):
+            render_findings(side_findings, console, f"findings in {name}")
 
 
 def _cell(text: str, other: CellOf | None) -> CellOf:
@@ -85,12 +85,12 @@ def _cell(text: str, other: CellOf | None) -> CellOf:
         folder, _, glob = text.partition(":")
     campaign = other.campaign if other is not None and not folder else open_campaign(Path(folder or "."))
     cells = campaign.cells["cell"].unique(maintain_order=True).to_list()
-    found = [glob] if glob in cells else [cell for cell in cells if fnmatch.fnmatchcase(cell, glob)]
-    if len(found) != 1:
-        some = ", ".join((found or cells)[:5])
-        what = f"'{glob}' matches {len(found)} cells" if found else f"no cell matches '{glob}'"
-        raise BadInput(what, where=str(campaign.directory), hint=f"known: {some}")
-    return CellOf(campaign, found[0])
+    matches = [glob] if glob in cells else [cell for cell in cells if fnmatch.fnmatchcase(cell, glob)]
+    if len(matches) != 1:
+        examples = ", ".join((matches or cells)[:5])
+        message = f"'{glob}' matches {len(matches)} cells" if matches else f"no cell matches '{glob}'"
+        raise BadInput(message, where=str(campaign.directory), hint=f"known: {examples}")
+    return CellOf(campaign, matches[0])
 
 
 def _render(explanation: Explanation, console: Console) -> None:
@@ -98,8 +98,8 @@ def _render(explanation: Explanation, console: Console) -> None:
     from lagometer.stats.compare.compare import NO_DIFFERENCE, NOT_COMPARABLE
 
     console.print(f"A {explanation.a}\nB {explanation.b}", markup=False, style="bold", soft_wrap=True)
-    said = [*quantity_lines(explanation.comparison), cost_line(explanation.comparison)]
-    console.print("; ".join(said), markup=False, soft_wrap=True)
+    summary_lines = [*quantity_lines(explanation.comparison), cost_line(explanation.comparison)]
+    console.print("; ".join(summary_lines), markup=False, soft_wrap=True)
     if explanation.comparison.verdict in (NO_DIFFERENCE, NOT_COMPARABLE):
         warning = "no difference between these cells is shown: the following may be chance"
         console.print(warning, style="yellow", soft_wrap=True)
@@ -148,12 +148,12 @@ def _render_parts(explanation: Explanation, console: Console) -> None:
     print_wide(table, console)
 
 
-def _render_differences(title: str, found: Sequence[Difference], console: Console) -> None:
-    if found:
+def _render_differences(title: str, differences: Sequence[Difference], console: Console) -> None:
+    if differences:
         console.print(f"\n[bold]{title}[/]")
-    for each in found:
-        values = f"{_figure(each.a)} → {_figure(each.b)}"
-        console.print(f"  {each.what}: {values}", markup=False, soft_wrap=True)
+    for difference in differences:
+        values = f"{_figure(difference.a)} → {_figure(difference.b)}"
+        console.print(f"  {difference.what}: {values}", markup=False, soft_wrap=True)
 
 
 def _figure(value: Any, unit: str = "") -> str:

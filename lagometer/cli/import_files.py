@@ -52,22 +52,22 @@ def command(
     from lagometer.exchange.imports.formats import import_files
     from lagometer.exchange.imports.trial import Options
 
-    with new_campaign(out) as made:
-        found = import_files(files, made, named, Options(unit.value if unit is not None else None))
+    with new_campaign(out) as staged:
+        imported = import_files(files, staged, named, Options(unit.value if unit is not None else None))
     if json:
         print_json(
             {
                 "dir": str(out),
-                "imported": found.tool,
-                "format": found.format,
-                "cells": list(found.cells),
-                "trials": found.trials,
-                "joined": [list(each) for each in found.joined],
+                "imported": imported.tool,
+                "format": imported.format,
+                "cells": list(imported.cells),
+                "trials": imported.trials,
+                "joined": [list(joined_files) for joined_files in imported.joined],
             }
         )
         return
-    typer.echo(f"{out}: imported, not measured here, from {found.tool} (format {found.format}):")
-    for cell in found.cells:
+    typer.echo(f"{out}: imported, not measured here, from {imported.tool} (format {imported.format}):")
+    for cell in imported.cells:
         typer.echo(f"  {cell}")
-    for each in found.joined:
-        typer.echo(f"one trial of {' and '.join(each)}")
+    for joined_files in imported.joined:
+        typer.echo(f"one trial of {' and '.join(joined_files)}")

@@ -31,7 +31,7 @@ class Judged:
     def as_json(self) -> dict[str, object]:
         """`limits` and `failed_conditions`."""
         return {
-            "limits": [asdict(each) for each in self.judgements],
+            "limits": [asdict(judgement) for judgement in self.judgements],
             "failed_conditions": list(self.failed),
         }
 

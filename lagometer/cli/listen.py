@@ -69,14 +69,14 @@ def command(
         _follow(listener, interruption, longest_s, not json)
     stamped = header or (listener.found is not None and is_stamped(listener.found.type))
     figures = figures_of(listener.heard, stamped)
-    said = list(_warnings(listener, figures, name))
+    warnings = list(_warnings(listener, figures, name))
     with result_told_by_exit_code():
         if json:
-            print_json(_as_json(topic, number, listener, figures, said))
+            print_json(_as_json(topic, number, listener, figures, warnings))
         elif figures.messages:
             _print(topic, listener, figures)
-        for each in said if not json else ():
-            message_console().print(f"warning: {each}", style="yellow", markup=False, soft_wrap=True)
+        for warning in warnings if not json else ():
+            message_console().print(f"warning: {warning}", style="yellow", markup=False, soft_wrap=True)
     return 0 if figures.messages else TrialsFailed.exit_code
 
 
@@ -110,19 +110,19 @@ def _warnings(listener: Listener, figures: Figures, name: str) -> list[str]:
         return [f"nobody in this domain writes '{name}'; names of ROS 2's topics begin with '/'"]
     if not figures.messages:
         return ["a writer was found, but nothing was heard of it"]
-    said = [
+    warnings = [
         "this is one more subscriber, so the writer has more to do, and others may hear it earlier or later",
         "ages need synchronised clocks: they are wrong by what the writer's clock differs from this one's",
     ]
     if figures.age.min_ns is not None and figures.age.min_ns < 0:
-        said.append(
+        warnings.append(
             f"ages are negative: the writer's clock is ahead by {-figures.age.min_ns / 1e6:.3f} ms or more"
         )
-    return said
+    return warnings
 
 
 def _as_json(
-    topic: str, domain: int, listener: Listener, figures: Figures, said: list[str]
+    topic: str, domain: int, listener: Listener, figures: Figures, warnings: list[str]
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
@@ -131,7 +131,7 @@ def _as_json(
         "domain": domain,
         "writer": asdict(listener.found) if listener.found is not None else None,
         **asdict(figures),
-        "warnings": said,
+        "warnings": warnings,
     }
 
 
@@ -141,11 +141,14 @@ def _print(topic: str, listener: Listener, figures: Figures) -> None:
     console = output_console()
     assert listener.found is not None
     sizes = {figures.payload_bytes_min, figures.payload_bytes_max}
-    of_size = " to ".join(size_text(each) for each in sorted(each for each in sizes if each is not None))
+    size_range = " to ".join(
+        size_text(size_bytes)
+        for size_bytes in sorted(size_bytes for size_bytes in sizes if size_bytes is not None)
+    )
     rate = f"{figures.rate_hz:.2f} Hz" if figures.rate_hz is not None else "no rate yet"
     console.print(
         f"{topic} ({listener.found.type}): {figures.messages:,} messages, {figures.lost:,} lost, {rate}, "
-        f"{of_size}, {figures.writers} writer{'s' if figures.writers != 1 else ''}, "
+        f"{size_range}, {figures.writers} writer{'s' if figures.writers != 1 else ''}, "
         f"{'reliable' if listener.found.reliable else 'best effort'}",
         markup=False,
         soft_wrap=True,
@@ -161,9 +164,9 @@ def _table(figures: Figures) -> Table:
     for heading in ("", "p50", "p95", "p99", "min", "max", "jitter (sd)"):
         table.add_column(heading, justify="right" if heading else "left")
     rows = {"age": figures.age, "age by header.stamp": figures.header_age, "period": figures.period}
-    for name, each in rows.items():
-        if each is not None:
-            numbers = (each.p50_ns, each.p95_ns, each.p99_ns, each.min_ns, each.max_ns, each.sd_ns)
+    for name, times in rows.items():
+        if times is not None:
+            numbers = (times.p50_ns, times.p95_ns, times.p99_ns, times.min_ns, times.max_ns, times.sd_ns)
             table.add_row(
                 name, *(_signed(number) if number is not None else duration_text(None) for number in numbers)
             )

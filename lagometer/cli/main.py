@@ -98,41 +98,41 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point: runs one command and exits with the code of what ended it (lagometer/errors.py)."""
     ensure_standard_streams()
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    argv = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        outcome: Any = app(args=given, prog_name=PROGRAM, standalone_mode=False)
+        outcome: Any = app(args=argv, prog_name=PROGRAM, standalone_mode=False)
         code = outcome if isinstance(outcome, int) else 0
         sys.stdout.flush()
     except typer.TyperException as usage:
-        code = _usage_error(usage, given)
+        code = _usage_error(usage, argv)
     except (BrokenPipeError, SystemExit):
         # The reader has gone (`| head`), which is its right; the argument parser makes a SystemExit of that.
         abandon(sys.stdout)
         code = 0
     except (KeyboardInterrupt, typer.Abort):
-        code = _report(Interrupted("interrupted"), given)
+        code = _report(Interrupted("interrupted"), argv)
     except LagometerError as error:
-        code = _report(error, given)
+        code = _report(error, argv)
     except OSError as error:
-        code = _report(_from_system(error), given)
+        code = _report(_from_system(error), argv)
         abandon(sys.stdout)
     except Exception as error:
         if os.environ.get("LAGOMETER_DEBUG"):
             raise
-        code = _report(_internal(error), given)
+        code = _report(_internal(error), argv)
     # What is still held for a reader that has gone would make the exit code 120.
     for stream in (sys.stdout, sys.stderr):
         flush_or_abandon(stream)
     sys.exit(code)
 
 
-def _usage_error(usage: typer.TyperException, given: list[str]) -> int:
+def _usage_error(usage: typer.TyperException, argv: list[str]) -> int:
     """A wrong command line. Without a message no argument was given, and the help is printed already."""
     message = usage.format_message()
     if not message:
         return BadInput.exit_code
     command = getattr(getattr(usage, "ctx", None), "command_path", PROGRAM)
-    return _report(BadInput(message, "command line", f"see `{command} --help`"), given)
+    return _report(BadInput(message, "command line", f"see `{command} --help`"), argv)
 
 
 def _from_system(error: OSError) -> LagometerError:
@@ -144,17 +144,19 @@ def _from_system(error: OSError) -> LagometerError:
 
 
 def _internal(error: Exception) -> Internal:
-    what = f"{type(error).__name__}: {error}"
-    return Internal(what, where="defect in lagometer", hint="LAGOMETER_DEBUG=1 shows where; please report it")
+    message = f"{type(error).__name__}: {error}"
+    return Internal(
+        message, where="defect in lagometer", hint="LAGOMETER_DEBUG=1 shows where; please report it"
+    )
 
 
-def _report(error: LagometerError, given: list[str]) -> int:
+def _report(error: LagometerError, argv: list[str]) -> int:
     """Says what went wrong, if anybody is left to say it to; the exit code says it in any case."""
     with contextlib.suppress(OSError):
         for problem in error.problems:
             sys.stderr.write(f"{PROGRAM}: {problem}\n")
         sys.stderr.flush()
-    if "--json" in given:
+    if "--json" in argv:
         try:
             print_json(error.as_json())
         except OSError:

@@ -74,8 +74,8 @@ def _measure(mapping: dict[str, Any], directory: Path, as_json: bool, kept: bool
     adapters = discover_adapters(study.options)
     expansion = expand(study, adapters)
     if not expansion.cells:
-        each = expansion.excluded[0]
-        raise NothingRunnable(each.reason, where=each.cell, hint=" ".join(each.instead))
+        excluded = expansion.excluded[0]
+        raise NothingRunnable(excluded.reason, where=excluded.cell, hint=" ".join(excluded.instead))
     assignment = Assignment(study, expansion.cells, expansion.excluded, adapters, directory)
     if not as_json:
         return carry_out(assignment, report=False, as_json=False, kept=kept)

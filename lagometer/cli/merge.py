@@ -27,8 +27,8 @@ def command(
     from lagometer.store.reader import open_campaign
     from lagometer.study.schema import key_defaults
 
-    with new_campaign(out) as made:
-        merged = merge([open_campaign(each) for each in directories], made, key_defaults())
+    with new_campaign(out) as staged:
+        merged = merge([open_campaign(directory) for directory in directories], staged, key_defaults())
     if json:
         print_json(
             {"dir": str(out), "trials": merged.trials, "twice": merged.twice, "machines": merged.machines}

@@ -92,18 +92,18 @@ Duration = Annotated[str, option("duration", "TIME", "Length of the measure phas
 Warmup = Annotated[str, option("warmup", "TIME", "Length of the warm-up.")]
 
 
-def study_of_one_cell(name: str, given: Mapping[str, Any], **more: str) -> dict[str, Any]:
-    """The document of a study with one cell. given: the options of the command by their parameters' names,
+def study_of_one_cell(name: str, options: Mapping[str, Any], **more: str) -> dict[str, Any]:
+    """The document of a study with one cell. options: those of the command by their parameters' names,
     None where they were not used."""
-    adapter = given["adapter"]
-    factors = {**given, "type": given["type_"]}
+    adapter = options["adapter"]
+    factors = {**options, "type": options["type_"]}
     return {
         "name": f"{name}-" + adapter.replace("+", "-"),  # a study's name has no plus
-        "duration": given["duration"],
-        "warmup": given["warmup"],
+        "duration": options["duration"],
+        "warmup": options["warmup"],
         "matrix": {
             "adapter": adapter,
-            **{each: factors[each] for each in FACTORS if factors[each] is not None},
+            **{factor: factors[factor] for factor in FACTORS if factors[factor] is not None},
         },
         **more,
     }

@@ -12,8 +12,8 @@ from lagometer.errors import BadInput, Internal, LagometerError, SetupMissing
 
 
 @contextlib.contextmanager
-def writing_page(target: Path, again: str) -> Iterator[None]:
-    """Around what writes the page `target`. `again`: the command that writes it elsewhere, for a hint.
+def writing_page(target: Path, retry_command: str) -> Iterator[None]:
+    """Around what writes the page `target`. `retry_command`: what writes it elsewhere, for a hint.
 
     Raises SetupMissing without the page's bundle, CannotStore where the file system refuses, and BadInput for
     a campaign that can't be read.
@@ -22,7 +22,7 @@ def writing_page(target: Path, again: str) -> Iterator[None]:
     from lagometer.store.errors import StoreError
     from lagometer.store.storing import storing
 
-    hint = f"the results are safe; free some space, or write the page elsewhere: {again}"
+    hint = f"the results are safe; free some space, or write the page elsewhere: {retry_command}"
     try:
         with storing(target, hint):
             yield

@@ -116,30 +116,30 @@ def _print_detection(detection: Detection) -> None:
     if detection.trials is None:
         console.print(f"to find a change by {effect}: no cell has two valid trials to estimate from")
         return
-    for what, count in (("a median", detection.trials), ("a p99", detection.trials_p99)):
+    for quantile, count in (("a median", detection.trials), ("a p99", detection.trials_p99)):
         console.print(
-            f"[bold]to find a change of {what} by {effect}[/] with {power} probability: {count} "
+            f"[bold]to find a change of {quantile} by {effect}[/] with {power} probability: {count} "
             "trials of each cell, before and after",
             soft_wrap=True,
         )
     for cell in detection.cells:
-        told = f"{_counts_and_spreads(cell)}, from {cell.trials_found} trials"
-        console.print(f"  {escape(cell.cell)}: {told}", style="dim", soft_wrap=True)
+        summary = f"{_counts_and_spreads(cell)}, from {cell.trials_found} trials"
+        console.print(f"  {escape(cell.cell)}: {summary}", style="dim", soft_wrap=True)
     if detection.pairs:
         console.print("[bold]between two cells of one campaign[/], block by block (compare --by), each:")
     for pair in detection.pairs:
-        told = f"{_counts_and_spreads(pair)}, from {pair.blocks_found} blocks"
+        summary = f"{_counts_and_spreads(pair)}, from {pair.blocks_found} blocks"
         console.print(
-            f"  {escape(pair.cell_a)} and {escape(pair.cell_b)}: {told}", style="dim", soft_wrap=True
+            f"  {escape(pair.cell_a)} and {escape(pair.cell_b)}: {summary}", style="dim", soft_wrap=True
         )
 
 
-def _counts_and_spreads(found: CellDetection | PairDetection) -> str:
+def _counts_and_spreads(detection: CellDetection | PairDetection) -> str:
     parts = [
         f"{name} {count} trials" + (f" (one trial's spreads by {100 * spread:.2g} %)" if spread else "")
         for name, count, spread in (
-            ("p50", found.trials, found.relative_sd),
-            ("p99", found.trials_p99, found.relative_sd_p99),
+            ("p50", detection.trials, detection.relative_sd),
+            ("p99", detection.trials_p99, detection.relative_sd_p99),
         )
         if count is not None
     ]
@@ -201,14 +201,14 @@ def _print_table(
 
 
 def _how_long(study: Study, prediction: Prediction) -> str:
-    least, most = study.fewest_trials(), study.most_trials()
+    trials_min, trials_max = study.fewest_trials(), study.most_trials()
     if study.precision is None:
-        return f"{least} trial{'s' if least > 1 else ''} each, about {_minutes(prediction.seconds)}"
+        return f"{trials_min} trial{'s' if trials_min > 1 else ''} each, about {_minutes(prediction.seconds)}"
     bounds = f"{_minutes(prediction.least_s)} to {_minutes(prediction.most_s)}"
     if prediction.earlier is None:
-        return f"{least} to {most} trials each, {bounds}"
+        return f"{trials_min} to {trials_max} trials each, {bounds}"
     about = f"about {prediction.trials} trials, about {_minutes(prediction.seconds)}"
-    return f"{least} to {most} trials each, {about} ({bounds})"
+    return f"{trials_min} to {trials_max} trials each, {about} ({bounds})"
 
 
 def _print_worker(

@@ -77,25 +77,27 @@ def command(
     if trials < 1:
         raise BadInput(f"'{trials}' is no number of trials", where="--trials", hint="use 1 or more")
     runs: list[Carried] = []
-    with new_campaign(out) as made:
+    with new_campaign(out) as staged:
         while len(runs) < trials and not (runs and runs[-1].interrupted):
             name = name or _plain_name(words[0])
             runs.append(_carry_out(words, name, longest_s, warmup_ns, room_bytes, json))
-        write_campaign(runs, made)
-    said = list(dict.fromkeys(each for carried in runs for each in warnings(carried)))
+        write_campaign(runs, staged)
+    warning_texts = list(dict.fromkeys(warning for carried in runs for warning in warnings(carried)))
     with result_told_by_exit_code():
         if json:
-            of_runs = [{**told(carried), "edges": _edges_as_json(carried)} for carried in runs]
-            print_json({"dir": str(out), "warnings": said, "trials": of_runs})
+            trials_json = [{**told(carried), "edges": _edges_as_json(carried)} for carried in runs]
+            print_json({"dir": str(out), "warnings": warning_texts, "trials": trials_json})
         else:
             for carried in runs:
                 _render(carried)
-            _render_end(runs[-1], out, said)
+            _render_end(runs[-1], out, warning_texts)
     return 0 if all(carried.programs.edges for carried in runs) else TrialsFailed.exit_code
 
 
 def _plain_name(program: str) -> str:
-    name = "".join(each if each.isalnum() or each in "-_." else "-" for each in Path(program).name)
+    name = "".join(
+        character if character.isalnum() or character in "-_." else "-" for character in Path(program).name
+    )
     return name.strip(".") or "program"
 
 
@@ -175,10 +177,10 @@ def _table(edges: Sequence[ProgramEdge]) -> Table:
             f"{rate_hz:.1f} Hz" if rate_hz is not None else "-",
             size_text(size_bytes) if size_bytes is not None else "-",
             *(
-                duration_text(figures[f"latency_{each}_ns"])
-                if figures[f"latency_{each}_ns"] is not None
+                duration_text(figures[f"latency_{name}_ns"])
+                if figures[f"latency_{name}_ns"] is not None
                 else "-"
-                for each in ("p50", "p99", "max")
+                for name in ("p50", "p99", "max")
             ),
         )
     return table
@@ -189,13 +191,13 @@ def _edges_as_json(carried: Carried) -> list[dict[str, Any]]:
     from lagometer.run.program.campaign import median_size
     from lagometer.stats.cell.layers import edge_layers
 
-    found = []
+    edges = []
     for edge in carried.programs.edges:
         figures: dict[str, Any] = dict(edge.figures)
         layers = edge_layers([edge.layers])
-        told = ("n", "lost", "duplicated", "reordered", "rate_achieved_hz")
-        latencies = [f"latency_{each}_ns" for each in ("min", "p50", "p90", "p99", "p999", "max")]
-        found.append(
+        count_keys = ("n", "lost", "duplicated", "reordered", "rate_achieved_hz")
+        latencies = [f"latency_{name}_ns" for name in ("min", "p50", "p90", "p99", "p999", "max")]
+        edges.append(
             {
                 "edge": edge.name,
                 "topic": edge.writer.topic,
@@ -203,7 +205,7 @@ def _edges_as_json(carried: Carried) -> list[dict[str, Any]]:
                 "from": edge.begins,
                 "to": edge.ends,
                 "payload_bytes": median_size(edge.samples),
-                **{key: figures[key] for key in (*told, *latencies)},
+                **{key: figures[key] for key in (*count_keys, *latencies)},
                 **(
                     layers_as_json(layers)
                     if layers is not None
@@ -211,7 +213,7 @@ def _edges_as_json(carried: Carried) -> list[dict[str, Any]]:
                 ),
             }
         )
-    return found
+    return edges
 
 
 def _render(carried: Carried) -> None:
@@ -225,11 +227,11 @@ def _render(carried: Carried) -> None:
     if programs.edges:
         print_wide(_table(programs.edges), console)
         for begins, ends in sorted({(edge.begins, edge.ends) for edge in programs.edges}):
-            named = [edge.name for edge in programs.edges if (edge.begins, edge.ends) == (begins, ends)]
-            which = "" if len(named) == len(programs.edges) else f": {', '.join(named)}"
+            edge_names = [edge.name for edge in programs.edges if (edge.begins, edge.ends) == (begins, ends)]
+            which = "" if len(edge_names) == len(programs.edges) else f": {', '.join(edge_names)}"
             console.print(f"latency from {begins} to {ends}{which}", markup=False, soft_wrap=True)
-        for qos, named in _by_qos(programs.edges).items():
-            which = "" if len(named) == len(programs.edges) else f": {', '.join(named)}"
+        for qos, edge_names in _by_qos(programs.edges).items():
+            which = "" if len(edge_names) == len(programs.edges) else f": {', '.join(edge_names)}"
             console.print(f"QoS: {qos}{which}", markup=False, soft_wrap=True)
     else:
         console.print("no message was seen to be taken", style="yellow")
@@ -240,14 +242,14 @@ def _render(carried: Carried) -> None:
     ]
     render_layers(tables, console)
     unused = 0
-    for place, endpoint in enumerate(programs.endpoints):
-        count = programs.written.get(place, programs.taken.get(place, 0))
+    for index, endpoint in enumerate(programs.endpoints):
+        count = programs.written.get(index, programs.taken.get(index, 0))
         in_edge = any(endpoint in (edge.writer, edge.reader) for edge in programs.edges)
         unused += not count
         if count and not in_edge:
-            who, verb = programs.names[endpoint.program], "wrote" if endpoint.writes else "took"
+            program, verb = programs.names[endpoint.program], "wrote" if endpoint.writes else "took"
             console.print(
-                f"{who} {verb} {count:,} of {endpoint.topic}, without a partner here",
+                f"{program} {verb} {count:,} of {endpoint.topic}, without a partner here",
                 soft_wrap=True,
                 markup=False,
             )
@@ -257,18 +259,18 @@ def _render(carried: Carried) -> None:
 
 def _by_qos(edges: Sequence[ProgramEdge]) -> dict[str, list[str]]:
     """The names of the edges by what both of their ends ask for."""
-    found: dict[str, list[str]] = {}
+    names_by_qos: dict[str, list[str]] = {}
     for edge in edges:
         writer, reader = (str(end.qos or "not seen") for end in (edge.writer, edge.reader))
-        said = writer if writer == reader else f"{writer} to {reader}"
-        found.setdefault(said, []).append(edge.name)
-    return found
+        qos_text = writer if writer == reader else f"{writer} to {reader}"
+        names_by_qos.setdefault(qos_text, []).append(edge.name)
+    return names_by_qos
 
 
-def _render_end(carried: Carried, out: Path, said: Sequence[str]) -> None:
+def _render_end(carried: Carried, out: Path, warning_texts: Sequence[str]) -> None:
     messages = message_console()
-    for each in said:
-        messages.print(f"warning: {each}", style="yellow", markup=False, soft_wrap=True)
+    for warning in warning_texts:
+        messages.print(f"warning: {warning}", style="yellow", markup=False, soft_wrap=True)
     if carried.exit_code not in (0, None):
         messages.print(
             f"the command ended with exit code {carried.exit_code}", style="yellow", soft_wrap=True

@@ -73,14 +73,14 @@ def command(
 
     Example: lagometer profile udp --pairs 3 --json
     """
-    given = dict(locals())
+    options = dict(locals())
     if out is not None:
-        return _profile(given, out, pairs, json)
+        return _profile(options, out, pairs, json)
     with tempfile.TemporaryDirectory(prefix="lagometer-") as folder:
-        return _profile(given, Path(folder), pairs, json)
+        return _profile(options, Path(folder), pairs, json)
 
 
-def _profile(given: dict[str, Any], directory: Path, pairs: int, as_json: bool) -> int:
+def _profile(options: dict[str, Any], directory: Path, pairs: int, as_json: bool) -> int:
     from lagometer.errors import BadInput, Interrupted, TrialsFailed
     from lagometer.summary.layers import layer_tables, probe_cost
     from lagometer.summary.scheduling import scheduling
@@ -90,30 +90,32 @@ def _profile(given: dict[str, Any], directory: Path, pairs: int, as_json: bool) 
     if directory.is_dir() and any(directory.iterdir()):
         raise BadInput("is not empty", where=str(directory), hint="name a new folder with --out")
     order = random.Random(0)
-    found: list[tuple[Campaign, Campaign]] = []
+    campaign_pairs: list[tuple[Campaign, Campaign]] = []
     for pair in range(pairs):
         sides = [PROBED, PLAIN]
         order.shuffle(sides)
         try:
             campaigns = {
-                side: _carried_out(given, directory / f"pair-{pair + 1}", side, pair) for side in sides
+                side: _carried_out(options, directory / f"pair-{pair + 1}", side, pair) for side in sides
             }
         except Interrupted:
             return Interrupted.exit_code
-        found.append((campaigns[PROBED], campaigns[PLAIN]))
-    tables = layer_tables([probed for probed, _ in found])
-    cost = probe_cost(found)
-    shares = scheduling([probed for probed, _ in found])
+        campaign_pairs.append((campaigns[PROBED], campaigns[PLAIN]))
+    tables = layer_tables([probed for probed, _ in campaign_pairs])
+    cost = probe_cost(campaign_pairs)
+    shares = scheduling([probed for probed, _ in campaign_pairs])
     with result_told_by_exit_code():
         if as_json:
-            print_json({**_as_json(tables, cost), "scheduling": [each.model_dump() for each in shares]})
+            print_json({**_as_json(tables, cost), "scheduling": [share.model_dump() for share in shares]})
         else:
             _render(tables, shares, cost)
-    whole = all(bool(each.cells["valid"].all()) for pair_of in found for each in pair_of)
-    return 0 if whole and tables else TrialsFailed.exit_code
+    all_valid = all(
+        bool(campaign.cells["valid"].all()) for campaign_pair in campaign_pairs for campaign in campaign_pair
+    )
+    return 0 if all_valid and tables else TrialsFailed.exit_code
 
 
-def _carried_out(given: dict[str, Any], directory: Path, side: str, pair: int) -> Campaign:
+def _carried_out(options: dict[str, Any], directory: Path, side: str, pair: int) -> Campaign:
     """Carries out one trial. Raises Interrupted, NothingRunnable."""
     from lagometer.errors import NothingRunnable
     from lagometer.run.campaign import Assignment, CampaignRun
@@ -123,18 +125,20 @@ def _carried_out(given: dict[str, Any], directory: Path, side: str, pair: int) -
     layers = "on" if side == PROBED else "off"
     # Another seed for each pair: the two of a pair send the same, from the same places in memory.
     mapping = study_of_one_cell(
-        "profile", given, layers=layers, scheduler=layers, machine_floor="off", seed=str(pair + 1)
+        "profile", options, layers=layers, scheduler=layers, machine_floor="off", seed=str(pair + 1)
     )
     study = study_from_mapping(mapping, "command line")
     adapters = discover_adapters(study.options)
     expansion = expand(study, adapters)
     if not expansion.cells:
-        each = expansion.excluded[0]
-        raise NothingRunnable(each.reason, where=each.cell, hint=" ".join(each.instead))
-    place = directory / side
-    place.parent.mkdir(parents=True, exist_ok=True)
-    CampaignRun(Assignment(study, expansion.cells, expansion.excluded, adapters, place)).carry_out()
-    return open_campaign(place)
+        excluded = expansion.excluded[0]
+        raise NothingRunnable(excluded.reason, where=excluded.cell, hint=" ".join(excluded.instead))
+    campaign_directory = directory / side
+    campaign_directory.parent.mkdir(parents=True, exist_ok=True)
+    CampaignRun(
+        Assignment(study, expansion.cells, expansion.excluded, adapters, campaign_directory)
+    ).carry_out()
+    return open_campaign(campaign_directory)
 
 
 def _as_json(tables: list[LayerTable], cost: ProbeCost) -> dict[str, Any]:
@@ -143,7 +147,7 @@ def _as_json(tables: list[LayerTable], cost: ProbeCost) -> dict[str, Any]:
 
     from lagometer.cli.show.layers import layers_as_json
 
-    edges = [{"edge": each.edge, **layers_as_json(each.figures)} for each in tables]
+    edges = [{"edge": table.edge, **layers_as_json(table.figures)} for table in tables]
     first = edges[0] if edges else {"layers": [], "unattributed_share": None}
     return {**first, **asdict(cost), "edges": edges}
 
@@ -159,10 +163,11 @@ def _render(tables: list[LayerTable], shares: list[CellScheduling], cost: ProbeC
     if not tables:
         message_console().print("no valid trial has layers: see the warnings above", style="yellow")
     if cost.probe_cost_ns is not None:
-        each = ", ".join(_signed(difference_ns) for difference_ns in cost.probe_cost_pairs_ns)
+        differences = ", ".join(_signed(difference_ns) for difference_ns in cost.probe_cost_pairs_ns)
         share = f" ({cost.probe_cost_share:+.1%} of the median latency)" if cost.probe_cost_share else ""
         console.print(
-            f"\nthe probes cost {_signed(cost.probe_cost_ns)}{share}: median of {cost.pairs} pairs: {each}",
+            f"\nthe probes cost {_signed(cost.probe_cost_ns)}{share}: median of {cost.pairs} pairs: "
+            f"{differences}",
             soft_wrap=True,
         )
         console.print(

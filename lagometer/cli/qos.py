@@ -51,7 +51,7 @@ def check(
 
     pair = (_parsed(offered, "OFFERED"), _parsed(requested, "REQUESTED"))
     policies = judged(*pair)
-    tried = [observed(subject, [pair])[0] for subject in _subjects(adapter or [])]
+    observations = [observed(subject, [pair])[0] for subject in _subjects(adapter or [])]
     match = all(policy.compatible for policy in policies)
     with result_told_by_exit_code():
         if json:
@@ -61,12 +61,12 @@ def check(
                     "offered": described(pair[0]),
                     "requested": described(pair[1]),
                     "policies": [vars(policy) for policy in policies],
-                    "observed": [vars(each) for each in tried],
+                    "observed": [vars(observation) for observation in observations],
                 }
             )
         else:
-            _print(match, policies, tried)
-    return 0 if match and all(each.matched is not False for each in tried) else NO_MATCH
+            _print(match, policies, observations)
+    return 0 if match and all(observation.matched is not False for observation in observations) else NO_MATCH
 
 
 @app.command("matrix")
@@ -88,21 +88,24 @@ def matrix(adapter: AdapterNames = None, json: JsonFlag = False) -> None:
     ]
     pairs = list(product(sides, sides))
     rules = [all(policy.compatible for policy in judged(*pair)) for pair in pairs]
-    tried = {subject.name: observed(subject, pairs) for subject in _subjects(adapter or [])}
+    results = {subject.name: observed(subject, pairs) for subject in _subjects(adapter or [])}
     with result_told_by_exit_code():
         if json:
-            found = [
+            rows = [
                 {
-                    "offered": short(one),
-                    "requested": short(other),
+                    "offered": short(offered),
+                    "requested": short(requested),
                     "rules": by_rule,
-                    "observed": {name: vars(each[place]) for name, each in tried.items()},
+                    "observed": {
+                        name: vars(adapter_observations[index])
+                        for name, adapter_observations in results.items()
+                    },
                 }
-                for place, ((one, other), by_rule) in enumerate(zip(pairs, rules, strict=True))
+                for index, ((offered, requested), by_rule) in enumerate(zip(pairs, rules, strict=True))
             ]
-            print_json({"pairs": found})
+            print_json({"pairs": rows})
         else:
-            _print_matrix(sides, rules, tried)
+            _print_matrix(sides, rules, results)
 
 
 def short(qos: Qos) -> str:
@@ -129,14 +132,14 @@ def _subjects(names: Sequence[str]) -> list[Subject]:
     from lagometer.study.adapters import discover_adapters
     from lagometer.study.values import nearest
 
-    there = discover_adapters() if names else {}
+    adapters = discover_adapters() if names else {}
     for name in names:
-        if name not in there:
-            raise BadInput(f"there is no adapter '{name}'", "--adapter", nearest(name, list(there)))
-    return [Subject(there[name], {}, "private") for name in names]
+        if name not in adapters:
+            raise BadInput(f"there is no adapter '{name}'", "--adapter", nearest(name, list(adapters)))
+    return [Subject(adapters[name], {}, "private") for name in names]
 
 
-def _print(match: bool, policies: Sequence[Policy], tried: Sequence[Observed]) -> None:
+def _print(match: bool, policies: Sequence[Policy], observations: Sequence[Observed]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -152,38 +155,49 @@ def _print(match: bool, policies: Sequence[Policy], tried: Sequence[Observed]) -
     for policy in policies:
         if not policy.compatible:
             console.print(f"  {policy.name}: {policy.rule}", soft_wrap=True)
-    for each in tried:
-        console.print(f"as observed, {escape(_said(each, match))}", soft_wrap=True)
+    for observation in observations:
+        console.print(f"as observed, {escape(_said(observation, match))}", soft_wrap=True)
 
 
-def _said(each: Observed, match: bool) -> str:
-    if each.matched is None:
-        return f"{each.adapter}: not tried: {each.reason}"
-    differs = "" if each.matched == match else ", against the rules"
-    return f"{each.adapter}: " + ("messages arrive" if each.matched else "no message arrives") + differs
+def _said(observation: Observed, match: bool) -> str:
+    if observation.matched is None:
+        return f"{observation.adapter}: not tried: {observation.reason}"
+    differs = "" if observation.matched == match else ", against the rules"
+    return (
+        f"{observation.adapter}: "
+        + ("messages arrive" if observation.matched else "no message arrives")
+        + differs
+    )
 
 
-def _print_matrix(sides: Sequence[Qos], rules: Sequence[bool], tried: dict[str, list[Observed]]) -> None:
+def _print_matrix(
+    sides: Sequence[Qos], rules: Sequence[bool], observations: dict[str, list[Observed]]
+) -> None:
     """One table for the rules, and one for each adapter; a sign in brackets differs from the rules."""
     from rich.markup import escape
     from rich.table import Table
 
     console = output_console()
     results: dict[str, list[Any]] = {"by the rules": list(rules)}
-    results |= {name: [each.matched for each in found] for name, found in tried.items()}
-    for title, found in results.items():
+    results |= {
+        name: [observation.matched for observation in adapter_observations]
+        for name, adapter_observations in observations.items()
+    }
+    for title, matches in results.items():
         table = Table(box=None, pad_edge=False, title=title, title_justify="left")
         table.add_column("offered ↓  requested →")
         for number in range(len(sides)):
             table.add_column(str(number + 1), justify="center")
         for row, side in enumerate(sides):
             cells = []
-            for place in range(row * len(sides), (row + 1) * len(sides)):
-                sign = SIGNS[found[place]]
-                cells.append(sign if found[place] in (rules[place], None) else f"({sign})")
+            for index in range(row * len(sides), (row + 1) * len(sides)):
+                sign = SIGNS[matches[index]]
+                cells.append(sign if matches[index] in (rules[index], None) else f"({sign})")
             table.add_row(f"{row + 1} {short(side)}", *cells)
         console.print(table)
     console.print("✓ they match · ✗ they don't · · not tried · in brackets: against the rules")
-    for name, each in tried.items():
-        for reason in dict.fromkeys(one.reason for one in each if one.matched is None):
+    for name, adapter_observations in observations.items():
+        for reason in dict.fromkeys(
+            observation.reason for observation in adapter_observations if observation.matched is None
+        ):
             console.print(f"{name}: {escape(reason)}", soft_wrap=True)

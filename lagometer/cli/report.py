@@ -65,8 +65,8 @@ def _write(directory: Path, against: Path | None, out: Path | None) -> Path:
     target = out if out is not None else directory / (COMPARISON_NAME if against else REPORT_NAME)
     if not target.parent.is_dir() and out is not None:
         raise BadInput(f"{target.parent} is not a folder", where="--out", hint="create it, or name another")
-    again = report_again(directory) + (f" --against {shlex.quote(str(against))}" if against else "")
-    with writing_page(target, again):
+    retry_command = report_again(directory) + (f" --against {shlex.quote(str(against))}" if against else "")
+    with writing_page(target, retry_command):
         if against is not None:
             return _write_comparison(against, directory, target)
         return write_report(directory, target)

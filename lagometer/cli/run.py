@@ -160,14 +160,14 @@ def _as_dict(tally: Tally, wanted: bool, hindrance: LagometerError | None) -> di
     return {**asdict(tally), **report}
 
 
-def _print(tally: Tally, directory: Path, kept: bool, console: Console) -> None:
+def _print(tally: Tally, directory: Path, keeps_folder: bool, console: Console) -> None:
     from lagometer.cli.show.command import render
 
     render(directory, console)
-    where = f": {directory}" if kept else ""
+    where = f": {directory}" if keeps_folder else ""
     if tally.stopped:
-        ended = ", ".join(f"{why} {count}" for why, count in tally.stopped.items())
-        console.print(f"cells ended by: {ended}")
+        endings = ", ".join(f"{reason} {count}" for reason, count in tally.stopped.items())
+        console.print(f"cells ended by: {endings}")
     saturated = f", {tally.saturated} saturated" if tally.saturated else ""
     console.print(
         f"{tally.valid} valid{saturated}, {tally.failed} failed, {len(tally.excluded)} excluded{where}"

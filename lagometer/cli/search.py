@@ -91,7 +91,11 @@ def _carry_out(
     interrupted = False
 
     def result() -> dict[str, object]:
-        return {**settings, "cells": [each.as_json() for each in search.results], "interrupted": interrupted}
+        return {
+            **settings,
+            "cells": [cell_result.as_json() for cell_result in search.results],
+            "interrupted": interrupted,
+        }
 
     def write() -> None:
         with storing(directory, ROOM_OR_ELSEWHERE):
@@ -109,18 +113,27 @@ def _carry_out(
             _print(search, directory)
     if interrupted:
         return Interrupted.exit_code
-    return TrialsFailed.exit_code if any(each.status == "failed" for each in search.results) else 0
+    return (
+        TrialsFailed.exit_code if any(cell_result.status == "failed" for cell_result in search.results) else 0
+    )
 
 
 def _print(search: RateSearch, directory: Path) -> None:
     from rich.markup import escape
 
     console = output_console()
-    for each in search.results:
-        bracket = f"sustained {_rate(each.sustained_hz)}, not {_rate(each.failed_hz)}"
-        interval = f"interval {_rate(each.low_hz)} to {_rate(each.high_hz)}"
-        told = each.reason if each.status == "failed" else f"{bracket}; {interval}; {len(each.trials)} trials"
-        console.print(f"{escape(each.cell)}: {each.status or 'interrupted'}: {escape(told)}", soft_wrap=True)
+    for cell_result in search.results:
+        bracket = f"sustained {_rate(cell_result.sustained_hz)}, not {_rate(cell_result.failed_hz)}"
+        interval = f"interval {_rate(cell_result.low_hz)} to {_rate(cell_result.high_hz)}"
+        outcome = (
+            cell_result.reason
+            if cell_result.status == "failed"
+            else f"{bracket}; {interval}; {len(cell_result.trials)} trials"
+        )
+        console.print(
+            f"{escape(cell_result.cell)}: {cell_result.status or 'interrupted'}: {escape(outcome)}",
+            soft_wrap=True,
+        )
     console.print(f"[dim]{escape(str(directory / RESULT))}[/]", soft_wrap=True)
 
 

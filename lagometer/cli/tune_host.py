@@ -54,7 +54,7 @@ def revert(json: JsonFlag = False) -> None:
     except TuningError as error:
         raise SetupMissing(str(error), where="tune-host revert") from error
     if json:
-        print_json({"changes": [asdict(each) for each in changes]})
+        print_json({"changes": [asdict(change) for change in changes]})
         return
     _list(changes)
     output_console().print(f"{len(changes)} settings restored" if changes else "there is nothing to restore")
@@ -98,10 +98,10 @@ def _tell(tuning: Tuning, as_json: bool) -> None:
 
 def _list(changes: Sequence[Change]) -> None:
     console = output_console()
-    for each in changes:
-        values = " → ".join(dict.fromkeys(filter(None, (each.before, each.after))))
-        if each.verdict == "restored":
-            values = f"{each.before}"
-        why = f" ({each.why})" if each.why else ""
-        text = each.why if each.verdict == "absent" else f"{values}{why}"
-        console.print(f"{each.verdict:8}  {each.name}: {text}", markup=False, soft_wrap=True)
+    for change in changes:
+        values = " → ".join(dict.fromkeys(filter(None, (change.before, change.after))))
+        if change.verdict == "restored":
+            values = f"{change.before}"
+        reason = f" ({change.why})" if change.why else ""
+        text = change.why if change.verdict == "absent" else f"{values}{reason}"
+        console.print(f"{change.verdict:8}  {change.name}: {text}", markup=False, soft_wrap=True)

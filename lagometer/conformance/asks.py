@@ -38,8 +38,8 @@ class Asks:
 
     def depth_within(self, limits: Limits) -> int:
         """The depth, or as much of it as the sidecar allows."""
-        kept = limits.transient_local_depth_max if self.durability == "transient_local" else None
-        return min(each for each in (self.depth, limits.depth_max, kept) if each is not None)
+        durable_depth_max = limits.transient_local_depth_max if self.durability == "transient_local" else None
+        return min(depth for depth in (self.depth, limits.depth_max, durable_depth_max) if depth is not None)
 
     def lacks(
         self, limits: Limits, topics_least: int | None = None, endpoints_least: int | None = None
@@ -75,8 +75,8 @@ _HISTORIES = {
 }
 
 
-def _at_most(limit: int, what: str, reason: str) -> str:
-    return f"at most {limit} {what}" + (f": {reason}" if reason else "")
+def _at_most(limit: int, things: str, reason: str) -> str:
+    return f"at most {limit} {things}" + (f": {reason}" if reason else "")
 
 
 DISCOVERY = Asks(endpoints=4, topics=2)

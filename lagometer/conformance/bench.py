@@ -77,8 +77,8 @@ class Subject:
     @property
     def missing(self) -> str | None:
         """Why it can't be run here: its library was not built, or a daemon is not installed; else None."""
-        given = {self.name: self.options}
-        return self.adapter.missing or next(missing_daemons(self.adapter, given, PROFILE), None)
+        options = {self.name: self.options}
+        return self.adapter.missing or next(missing_daemons(self.adapter, options, PROFILE), None)
 
     @property
     def within_process(self) -> bool:
@@ -99,13 +99,13 @@ class Peer:
         self.errors = b""
         self.ended = False
 
-    def do(self, what: str, *, times: float = ORDER_TIMES, **order: Any) -> dict[str, Any]:
+    def do(self, order_name: str, *, times: float = ORDER_TIMES, **order: Any) -> dict[str, Any]:
         """Carries out an order and returns the answer; it may take so many times as long as may pass without
         progress.
 
         Raises `Refused`, `PeerFailure`.
         """
-        return self.converse({"do": what, **order}, lambda _: None, times)
+        return self.converse({"do": order_name, **order}, lambda _: None, times)
 
     def converse(
         self, order: Mapping[str, Any], hear: Callable[[Mapping[str, Any]], None], times: float = ORDER_TIMES
@@ -159,8 +159,8 @@ class Bench:
             )
             stack.callback(self._launcher.close)
             environment = dict(sidecar.environment)
-            for each in wanted:
-                environment |= each.for_workers
+            for daemon in wanted:
+                environment |= daemon.for_workers
             if sidecar.preload:
                 environment["LD_PRELOAD"] = ":".join(sidecar.preload)
             commands = [Command(conformance_command(sidecar.worker), environment)] * self._count
@@ -168,7 +168,7 @@ class Bench:
                 pipes = self._launcher.start(commands, subject.network)
             except LaunchError as error:
                 raise PeerFailure(str(error)) from error
-            self.peers = [Peer(self, index, each) for index, each in enumerate(pipes)]
+            self.peers = [Peer(self, index, peer_pipes) for index, peer_pipes in enumerate(pipes)]
             self._await_daemons()
             for peer in self.peers:
                 peer.do("load", library=str(subject.adapter.library), runtime_directory=self.directory)
@@ -195,7 +195,7 @@ class Bench:
         """The network settings of a context, as the conductor sends them to workers."""
         return {"loopback": True, "peers": self._count} if self.subject.network == "private" else {}
 
-    def write(self, peer: Peer, line: bytes, what: str) -> None:
+    def write(self, peer: Peer, line: bytes, order_name: str) -> None:
         """Sends a line; an adapter that keeps its process from reading can't keep us."""
         deadline = time.monotonic() + self.subject.hang_s
         while line:
@@ -203,14 +203,14 @@ class Bench:
                 try:
                     line = line[os.write(peer.pipes.stdin, line) :]
                 except BrokenPipeError:
-                    raise self._failure(peer, what) from None
+                    raise self._failure(peer, order_name) from None
                 continue
             self._listen(0.05)
             if time.monotonic() > deadline:
                 seconds = f"made no progress for {self.subject.hang_s:.0f} s"
-                raise self._hang(peer, what, seconds, self.progress(peer))
+                raise self._hang(peer, order_name, seconds, self.progress(peer))
 
-    def read(self, peer: Peer, seconds: float, what: str) -> dict[str, Any]:
+    def read(self, peer: Peer, seconds: float, order_name: str) -> dict[str, Any]:
         """Waits for the next line of one process, and hears the others meanwhile.
 
         Raises `PeerFailure` if it ends, makes no progress for `hang_s`, or takes longer than `seconds`.
@@ -219,14 +219,14 @@ class Bench:
         steps = self.progress(peer).steps
         while b"\n" not in peer.unread:
             if peer.ended:
-                raise self._failure(peer, what)
+                raise self._failure(peer, order_name)
             now_s, latest = time.monotonic(), self.progress(peer)
             if latest.steps != steps:
                 steps, moved_s = latest.steps, now_s
             if now_s - moved_s > self.subject.hang_s:
-                raise self._hang(peer, what, f"made no progress for {now_s - moved_s:.0f} s", latest)
+                raise self._hang(peer, order_name, f"made no progress for {now_s - moved_s:.0f} s", latest)
             if now_s - began_s > max(seconds, self.subject.hang_s):
-                raise self._hang(peer, what, f"was not done after {now_s - began_s:.0f} s", latest)
+                raise self._hang(peer, order_name, f"was not done after {now_s - began_s:.0f} s", latest)
             self._listen(GLANCE_S)
         line, peer.unread = peer.unread.split(b"\n", 1)
         try:
@@ -234,7 +234,7 @@ class Bench:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise PeerFailure(f"'{what}' was answered with {line[:200]!r}")
+            raise PeerFailure(f"'{order_name}' was answered with {line[:200]!r}")
         return answer
 
     def _listen(self, seconds: float) -> None:
@@ -266,9 +266,9 @@ class Bench:
             elif notice["event"] == "companion-started":
                 self._companions.note_start(int(notice["companion"]), int(notice["pid"]))
             elif notice["event"] == "companion-exited":
-                place, how = int(notice["companion"]), _end_of(notice)
+                place, ending = int(notice["companion"]), _end_of(notice)
                 ended = self._companions.note_end(place, self._launcher)
-                self._daemon_died = ended.reason(how) if ended is not None else ""
+                self._daemon_died = ended.reason(ending) if ended is not None else ""
             elif notice["event"] in ("isolated", "finished"):
                 self.subject.noticed.update(dict.fromkeys(notice.get("warnings", ())))
             elif notice["event"] == "failed":
@@ -280,25 +280,25 @@ class Bench:
         """How far a process has come, and what it called last; it may hang or be dead."""
         return read_progress(self._launcher.records_descriptor(peer.index))
 
-    def _failure(self, peer: Peer, what: str) -> PeerFailure:
+    def _failure(self, peer: Peer, order_name: str) -> PeerFailure:
         """What to say of a process that has ended."""
         deadline = time.monotonic() + 2.0  # its end is told a moment after its pipes are closed
         while peer.index not in self._ends and time.monotonic() < deadline:
             self._listen(0.05)
-        how = self._ends.get(peer.index, "closed its output")
+        ending = self._ends.get(peer.index, "closed its output")
         call = self.progress(peer).last_call()
         where = f", in {call.name}" if call is not None and call.under_way else ""
-        return self._told(peer, what, f"its process {how} at '{what}'{where}")
+        return self._told(peer, order_name, f"its process {ending} at '{order_name}'{where}")
 
-    def _hang(self, peer: Peer, what: str, how: str, progress: Progress) -> PeerFailure:
+    def _hang(self, peer: Peer, order_name: str, reason: str, progress: Progress) -> PeerFailure:
         """What to say of a process that goes no further."""
-        return self._told(peer, what, f"its process {how} at '{what}': {progress.told()}")
+        return self._told(peer, order_name, f"its process {reason} at '{order_name}': {progress.told()}")
 
-    def _told(self, peer: Peer, what: str, words: str) -> PeerFailure:
+    def _told(self, peer: Peer, order_name: str, words: str) -> PeerFailure:
         if self._daemon_died:
-            return PeerFailure(f"at '{what}': {self._daemon_died}")
-        said = peer.errors.decode(errors="replace").strip().splitlines()[-3:]
-        return PeerFailure(words + (f"; it said: {' / '.join(said)}" if said else ""))
+            return PeerFailure(f"at '{order_name}': {self._daemon_died}")
+        last_lines = peer.errors.decode(errors="replace").strip().splitlines()[-3:]
+        return PeerFailure(words + (f"; it said: {' / '.join(last_lines)}" if last_lines else ""))
 
 
 def _end_of(notice: Mapping[str, Any]) -> str:

@@ -67,16 +67,16 @@ class _Judged:
         self.ended = True
         return False
 
-    def _hear(self, said: Mapping[str, Any]) -> None:
-        if "begin" in said:
-            self._under_way, self._next = str(said["begin"]), int(said["number"]) + 1
+    def _hear(self, message: Mapping[str, Any]) -> None:
+        if "begin" in message:
+            self._under_way, self._next = str(message["begin"]), int(message["number"]) + 1
             return
         self._under_way = ""
-        name, detail = str(said["line"]), str(said["detail"])
-        if said["passed"] is None:
+        name, detail = str(message["line"]), str(message["detail"])
+        if message["passed"] is None:
             self._findings.skip(name, detail)
         else:
-            self._findings.judge(name, bool(said["passed"]), detail)
+            self._findings.judge(name, bool(message["passed"]), detail)
 
 
 def _middleware_inside(subject: Subject) -> str:

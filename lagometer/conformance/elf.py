@@ -31,7 +31,7 @@ def exported_symbols(library: Path) -> set[str]:
     Without the weak ones: those are what a compiler makes of the standard library's templates.
     """
     sections = list(_sections(library.read_bytes(), library))
-    found = set()
+    symbols = set()
     for section in sections:
         if section.kind != _DYNSYM:
             continue
@@ -39,14 +39,14 @@ def exported_symbols(library: Path) -> set[str]:
         for name, info, other, index, _, _ in struct.iter_unpack("<IBBHQQ", section.content):
             exported = info >> 4 == _GLOBAL and other & 3 not in _HIDDEN and index != _UNDEFINED
             if exported and name:
-                found.add(_text(names, name))
-    return found
+                symbols.add(_text(names, name))
+    return symbols
 
 
 def comment_of(library: Path) -> bytes:
     """What compilers left in the section `.comment`; empty if there is none."""
     content = library.read_bytes()
-    return b"".join(each.content for each in _sections(content, library) if each.name == ".comment")
+    return b"".join(section.content for section in _sections(content, library) if section.name == ".comment")
 
 
 def _sections(content: bytes, path: Path) -> Iterator[_Section]:
@@ -60,8 +60,8 @@ def _sections(content: bytes, path: Path) -> Iterator[_Section]:
     names_at, names_size = headers[names_index][4], headers[names_index][5]
     names = content[names_at : names_at + names_size]
     for name, kind, _, _, at, length, link, _, _, _ in headers:
-        held = b"" if kind == 8 else content[at : at + length]  # 8: nothing of it in the file
-        yield _Section(_text(names, name), kind, held, link)
+        section_content = b"" if kind == 8 else content[at : at + length]  # 8: nothing of it in the file
+        yield _Section(_text(names, name), kind, section_content, link)
 
 
 def _text(names: bytes, at: int) -> str:

@@ -36,8 +36,8 @@ def check_discovery(subject: Subject, findings: Findings) -> None:
         stage.writer(1, "reader_first")
         _met(stage, findings, "a publisher meets a subscriber that was there before", [])
         third = "a second and a third subscriber meet the same publisher"
-        if (why := asks.DISCOVERY.lacks(subject.adapter.sidecar.limits)) is not None:
-            findings.skip(third, why)
+        if (reason := asks.DISCOVERY.lacks(subject.adapter.sidecar.limits)) is not None:
+            findings.skip(third, reason)
         else:
             _met(stage, findings, third, [(0, "writer_first"), (1, "writer_first")])
         stage.send(first, 1)
@@ -57,8 +57,8 @@ def _hears_late(subject: Subject, findings: Findings) -> None:
         while (account := stage.account(late, writer)).count == 0 and time.monotonic() < until_s:
             stage.send(writer, 1)
             time.sleep(PAUSE_S)
-    came = f"nothing came within {MEET_S:g} s without writer_matched: declare `late_readers: false`"
-    findings.judge(name, account.count > 0 and not account.trouble, account.trouble or came)
+    hint = f"nothing came within {MEET_S:g} s without writer_matched: declare `late_readers: false`"
+    findings.judge(name, account.count > 0 and not account.trouble, account.trouble or hint)
 
 
 def _met(stage: Stage, findings: Findings, name: str, readers: list[tuple[int, str]]) -> None:
@@ -93,8 +93,8 @@ def check_best_effort(subject: Subject, findings: Findings) -> None:
         stage.meet()
         sent = stage.send(writer, asks.BEST_EFFORT.messages, pace_ns=PACE_NS)
         (account,) = stage.settled([(reader, writer)], len(sent.accepted))
-        what = f"{asks.BEST_EFFORT.messages} messages, best effort"
-        judge_delivery(findings, what, sent, account, reliable=False)
+        name = f"{asks.BEST_EFFORT.messages} messages, best effort"
+        judge_delivery(findings, name, sent, account, reliable=False)
 
 
 def check_reliable(subject: Subject, findings: Findings) -> None:
@@ -110,36 +110,38 @@ def check_reliable(subject: Subject, findings: Findings) -> None:
         judge_delivery(findings, f"{count} messages to a slow subscriber", sent, account, reliable=True)
 
 
-def judge_delivery(findings: Findings, what: str, sent: Sent, account: Account, reliable: bool) -> None:
+def judge_delivery(findings: Findings, label: str, sent: Sent, account: Account, reliable: bool) -> None:
     """Notes whether what came is what was sent: all of it if reliable, else some, once and in order."""
-    came = account.sequences
-    findings.judge(f"{what}: all that came is whole", not account.trouble, account.trouble)
-    findings.judge(f"{what}: accepted", bool(sent.accepted), f"all {sent.rejected} were rejected")
-    doubled = len(came) - len(set(came))
-    findings.judge(f"{what}: none came twice", doubled == 0, f"{doubled} of {len(came)} came again")
-    findings.judge(f"{what}: in order", came == sorted(came), "some came after a later one")
-    strange = sorted(set(came) - set(sent.accepted))
-    findings.judge(f"{what}: none that was rejected", not strange, f"{strange[:5]} came")
+    received = account.sequences
+    findings.judge(f"{label}: all that came is whole", not account.trouble, account.trouble)
+    findings.judge(f"{label}: accepted", bool(sent.accepted), f"all {sent.rejected} were rejected")
+    duplicates = len(received) - len(set(received))
+    findings.judge(
+        f"{label}: none came twice", duplicates == 0, f"{duplicates} of {len(received)} came again"
+    )
+    findings.judge(f"{label}: in order", received == sorted(received), "some came after a later one")
+    unexpected = sorted(set(received) - set(sent.accepted))
+    findings.judge(f"{label}: none that was rejected", not unexpected, f"{unexpected[:5]} came")
     if reliable:
-        lost = sorted(set(sent.accepted) - set(came))
+        lost = sorted(set(sent.accepted) - set(received))
         findings.judge(
-            f"{what}: all came", not lost, f"{len(lost)} of {len(sent.accepted)} are missing: {lost[:5]}"
+            f"{label}: all came", not lost, f"{len(lost)} of {len(sent.accepted)} are missing: {lost[:5]}"
         )
     else:
         findings.judge(
-            f"{what}: at least half came",
-            2 * len(came) >= len(sent.accepted),
-            f"{len(came)} of {len(sent.accepted)} came, one each millisecond",
+            f"{label}: at least half came",
+            2 * len(received) >= len(sent.accepted),
+            f"{len(received)} of {len(sent.accepted)} came, one each millisecond",
         )
 
 
 def sizes_of(subject: Subject, begin: int, end: int) -> list[int]:
     """Payload sizes with begin ≤ size ≤ end: 2^k and 2^k ± 1, and around every border that is known."""
     borders = [1 << power for power in range(4, 25)] + [DATAGRAM_BYTES]
-    sizes = {border + more for border in borders for more in (-1, 0, 1)}
+    sizes = {border + offset for border in borders for offset in (-1, 0, 1)}
     # The middleware's own headers count as part of a fragment: 4 of CDR, 4 of a sequence's length.
     for border in subject.adapter.sidecar.limits.fragment_bytes:
-        sizes |= {border + more for more in (-9, -8, -7, -5, -4, -3, -1, 0, 1)}
+        sizes |= {border + offset for offset in (-9, -8, -7, -5, -4, -3, -1, 0, 1)}
     return sorted(size for size in sizes if max(begin, SMALLEST_BYTES) <= size <= end)
 
 
@@ -162,9 +164,9 @@ def _check_sizes(subject: Subject, findings: Findings, sizes: list[int]) -> None
         for group in _groups(sizes_with(kind, sizes)):
             with Stage(subject, message_bytes=max(group)) as stage:
                 _exchange_sizes(stage, findings, group, kind)
-    certain: list[tuple[PayloadType, int]] = [("fixed", size) for size in FIXED_PAYLOADS_BYTES]
-    certain.append(("Imu", IMU_BYTES))
-    for kind, size in certain:
+    fixed_sizes: list[tuple[PayloadType, int]] = [("fixed", size) for size in FIXED_PAYLOADS_BYTES]
+    fixed_sizes.append(("Imu", IMU_BYTES))
+    for kind, size in fixed_sizes:
         if kind in types and min(sizes) <= size <= max(sizes):
             with Stage(subject, message_bytes=size) as stage:
                 _exchange_sizes(stage, findings, [size], kind)
@@ -191,26 +193,26 @@ def _groups(sizes: list[int]) -> Iterator[list[int]]:
 
 
 def _exchange_sizes(stage: Stage, findings: Findings, sizes: list[int], kind: PayloadType) -> None:
-    most, qos = max(sizes), stage.qos_of(asks.SIZES)
-    writer = stage.writer(0, "sizes", size=most, qos=qos, type=kind)
-    reader = stage.reader(1, "sizes", size=most, qos=qos, type=kind)
+    largest_bytes, qos = max(sizes), stage.qos_of(asks.SIZES)
+    writer = stage.writer(0, "sizes", size=largest_bytes, qos=qos, type=kind)
+    reader = stage.reader(1, "sizes", size=largest_bytes, qos=qos, type=kind)
     stage.meet()
     for size in sizes:
-        wrong = _send_one(stage, writer, reader, size)
-        findings.judge(f"{size:,} B of {kind}, byte for byte", not wrong, wrong)
-        if wrong:
+        fault = _send_one(stage, writer, reader, size)
+        findings.judge(f"{size:,} B of {kind}, byte for byte", not fault, fault)
+        if fault:
             return  # what follows could be the rest of it
 
 
 def _send_one(stage: Stage, writer: Endpoint, reader: Endpoint, size: int) -> str:
     """Sends a message of this size, again if nobody promised its delivery; returns what went wrong."""
-    promised = _reliable(stage.subject)
-    for _ in range(1 if promised else TRIES):
+    reliable = _reliable(stage.subject)
+    for _ in range(1 if reliable else TRIES):
         before = stage.account(reader, writer)
         sent = stage.send(writer, 1, size=size)
         if not sent.accepted:
             continue
-        quiet_s = REPAIR_S if promised else QUIET_S  # what was lost comes no more, or is sent again
+        quiet_s = REPAIR_S if reliable else QUIET_S  # what was lost comes no more, or is sent again
         (account,) = stage.settled([(reader, writer)], before.count + 1, quiet_s=quiet_s)
         if account.trouble:
             return account.trouble

@@ -36,9 +36,9 @@ class Findings:
         """Notes a line that is kept, with something worth knowing."""
         self.lines.append(Line(name, True, detail))
 
-    def skip(self, name: str, why: str) -> None:
+    def skip(self, name: str, reason: str) -> None:
         """Notes a line that does not apply."""
-        self.lines.append(Line(name, None, why))
+        self.lines.append(Line(name, None, reason))
 
     @property
     def broken(self) -> list[Line]:

@@ -29,20 +29,22 @@ def check_keep_last(subject: Subject, findings: Findings) -> None:
         time.sleep(UNDER_WAY_S)
         stage.peer(1).do("resume", reader=reader.id)
         (account,) = stage.settled([(reader, writer)], asks.KEEP_LAST.messages)
-        came = account.sequences
+        received = account.sequences
         findings.judge("all that came is whole", not account.trouble, account.trouble)
-        findings.judge("something came", bool(came), "nothing came after the subscriber took nothing")
-        findings.judge("once and in order", came == sorted(set(came)), f"came: {came[:20]}")
+        findings.judge("something came", bool(received), "nothing came after the subscriber took nothing")
+        findings.judge("once and in order", received == sorted(set(received)), f"came: {received[:20]}")
         has_depth = subject.adapter.sidecar.abilities.depth
         count = depth if has_depth and qos["reliability"] == "reliable" else 1  # else one of them may be lost
         newest = sent.accepted[-count:]
         findings.judge(
-            "the newest came", came[-count:] == newest, f"{came[-count:]} came last, {newest} were sent last"
+            "the newest came",
+            received[-count:] == newest,
+            f"{received[-count:]} came last, {newest} were sent last",
         )
         if not has_depth:
             findings.skip(f"{depth} at most", "declared: the depth has no effect")
             return
-        findings.judge(f"{depth} at most", len(came) <= depth, f"{len(came)} came")
+        findings.judge(f"{depth} at most", len(received) <= depth, f"{len(received)} came")
 
 
 def check_keep_all(subject: Subject, findings: Findings) -> None:
@@ -67,21 +69,21 @@ def check_keep_all(subject: Subject, findings: Findings) -> None:
             findings.skip("back-pressure", f"all of {len(sent.accepted)} messages that nobody took were kept")
         stage.peer(1).do("resume", reader=reader.id)
         (account,) = stage.settled([(reader, writer)], len(sent.accepted), quiet_s=5.0)
-        held = len(sent.accepted) - account.count
-        again = stage.send(writer, 10, pace_ns=10_000_000)
-        if held > 0 and not account.trouble:
-            findings.note("what was accepted last", f"{held} messages waited for the next to be sent")
-        every = Sent(
-            sent.accepted + again.accepted,
-            sent.rejected + again.rejected,
-            max(sent.longest_ns, again.longest_ns),
+        withheld = len(sent.accepted) - account.count
+        further = stage.send(writer, 10, pace_ns=10_000_000)
+        if withheld > 0 and not account.trouble:
+            findings.note("what was accepted last", f"{withheld} messages waited for the next to be sent")
+        all_sent = Sent(
+            sent.accepted + further.accepted,
+            sent.rejected + further.rejected,
+            max(sent.longest_ns, further.longest_ns),
         )
-        (account,) = stage.settled([(reader, writer)], len(every.accepted))
-        judge_delivery(findings, "after the stall", every, account, qos["reliability"] == "reliable")
+        (account,) = stage.settled([(reader, writer)], len(all_sent.accepted))
+        judge_delivery(findings, "after the stall", all_sent, account, qos["reliability"] == "reliable")
         findings.judge(
             "and it goes on",
-            account.sequences[-1:] == again.accepted[-1:] != [],
-            f"{account.sequences[-1:]} came last, {again.accepted[-1:]} was sent last",
+            account.sequences[-1:] == further.accepted[-1:] != [],
+            f"{account.sequences[-1:]} came last, {further.accepted[-1:]} was sent last",
         )
 
 
@@ -90,8 +92,8 @@ def check_transient_local(subject: Subject, findings: Findings) -> None:
     asks for volatile alone does not."""
     if "instances" in subject.adapter.sidecar.abilities.policies:
         _check_instances(subject, findings)
-    kept = asks.TRANSIENT_LOCAL.depth_within(subject.adapter.sidecar.limits)
-    early_count = max(1, min(asks.TRANSIENT_LOCAL.messages, kept // 4))  # probes are kept, too
+    depth = asks.TRANSIENT_LOCAL.depth_within(subject.adapter.sidecar.limits)
+    early_count = max(1, min(asks.TRANSIENT_LOCAL.messages, depth // 4))  # probes are kept, too
     for durability in ("transient_local", "volatile"):
         if durability not in subject.adapter.sidecar.abilities.durability:
             continue

@@ -82,12 +82,16 @@ Verdicts = dict[Pair, Verdict]
 
 def pairs(parties: Iterable[Party], kinds: Sequence[str] = KINDS) -> list[Pair]:
     """Every party with every party on the same wire, itself included, in every type."""
-    return [Pair(one.name, other.name, kind) for one, other in _both(parties) for kind in kinds]
+    return [
+        Pair(publisher.name, subscriber.name, kind)
+        for publisher, subscriber in _both(parties)
+        for kind in kinds
+    ]
 
 
 def _both(parties: Iterable[Party]) -> Iterator[tuple[Party, Party]]:
-    there = list(parties)
-    return (both for both in itertools.product(there, there) if both[0].wire == both[1].wire)
+    party_list = list(parties)
+    return (pair for pair in itertools.product(party_list, party_list) if pair[0].wire == pair[1].wire)
 
 
 def write_party(folder: Path, party: Party, adapter: Adapter, parties: Iterable[Party]) -> None:
@@ -99,12 +103,12 @@ def write_party(folder: Path, party: Party, adapter: Adapter, parties: Iterable[
     sidecar["name"] = party.name
     sidecar["library"] = str(adapter.library)
     sidecar["interoperates_with"] = [other.name for other in parties if other != party]
-    made = folder / party.name
-    made.mkdir(parents=True)
-    (made / SIDECAR).write_text(json.dumps(sidecar), encoding="utf-8")
+    directory = folder / party.name
+    directory.mkdir(parents=True)
+    (directory / SIDECAR).write_text(json.dumps(sidecar), encoding="utf-8")
     for file in adapter.directory.iterdir():
         if file.is_file() and os.access(file, os.X_OK):
-            (made / file.name).symlink_to(file.resolve())
+            (directory / file.name).symlink_to(file.resolve())
 
 
 def study_of(
@@ -112,9 +116,9 @@ def study_of(
 ) -> dict[str, Any]:
     """A study of all pairs, or of those with one party, each side in a process of its own."""
     adapters = [
-        one.name if one == other else f"{one.name}+{other.name}"
-        for one, other in _both(parties)
-        if with_party in (None, one.name, other.name)
+        publisher.name if publisher == subscriber else f"{publisher.name}+{subscriber.name}"
+        for publisher, subscriber in _both(parties)
+        if with_party in (None, publisher.name, subscriber.name)
     ]
     return {
         "name": "interoperability",
@@ -149,14 +153,14 @@ def verdicts_of(campaigns: Sequence[Campaign]) -> Verdicts:
 
     A pair works if each of its trials did, in every size that the type has.
     """
-    ran: dict[Pair, list[_Trial]] = {}
+    trials_by_pair: dict[Pair, list[_Trial]] = {}
     for campaign in campaigns:
         for pair, trial in _trials(campaign):
-            ran.setdefault(pair, []).append(trial)
-    found = {pair: _judged(trials) for pair, trials in ran.items()}
-    for pair, why in _excluded(campaigns[0]):
-        found.setdefault(pair, Verdict(EXCLUDED, why))
-    return found
+            trials_by_pair.setdefault(pair, []).append(trial)
+    verdicts = {pair: _judged(trials) for pair, trials in trials_by_pair.items()}
+    for pair, reason in _excluded(campaigns[0]):
+        verdicts.setdefault(pair, Verdict(EXCLUDED, reason))
+    return verdicts
 
 
 def _pair_of(cell: str) -> Pair:
@@ -166,8 +170,8 @@ def _pair_of(cell: str) -> Pair:
 
 
 def _excluded(campaign: Campaign) -> Iterator[tuple[Pair, str]]:
-    for each in campaign.manifest.get("excluded", ()):
-        yield _pair_of(str(each["cell"])), str(each["reason"])
+    for excluded_cell in campaign.manifest.get("excluded", ()):
+        yield _pair_of(str(excluded_cell["cell"])), str(excluded_cell["reason"])
 
 
 def _trials(campaign: Campaign) -> Iterator[tuple[Pair, _Trial]]:
@@ -190,20 +194,24 @@ def _lost(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _judged(trials: Sequence[_Trial]) -> Verdict:
-    told = [trial for trial in trials if not _stood_still(trial)]
-    failed = [trial for trial in told if trial.reasons]
-    if told and not failed:
+    conclusive = [trial for trial in trials if not _stood_still(trial)]
+    failed = [trial for trial in conclusive if trial.reasons]
+    if conclusive and not failed:
         return Verdict(WORKS)
-    if not told:
+    if not conclusive:
         return Verdict(FAILS, plain(trials[0].reasons[0]), trials[0].log)
     sizes = {trial.payload_bytes for trial in failed}
-    of_sizes = [trial for trial in told if trial.payload_bytes in sizes]
-    where = "" if len(of_sizes) == len(told) else f"at {', '.join(f'{size} B' for size in sorted(sizes))}"
-    often = "" if len(failed) == len(of_sizes) else f"in {len(failed)} of {len(of_sizes)} trials"
-    said = " ".join(part for part in (often, where) if part)
+    same_sizes = [trial for trial in conclusive if trial.payload_bytes in sizes]
+    sizes_text = (
+        "" if len(same_sizes) == len(conclusive) else f"at {', '.join(f'{size} B' for size in sorted(sizes))}"
+    )
+    count_text = "" if len(failed) == len(same_sizes) else f"in {len(failed)} of {len(same_sizes)} trials"
+    circumstances = " ".join(part for part in (count_text, sizes_text) if part)
     first = failed[0]
     return Verdict(
-        FAILS, f"{said}: {plain(first.reasons[0])}" if said else plain(first.reasons[0]), first.log
+        FAILS,
+        f"{circumstances}: {plain(first.reasons[0])}" if circumstances else plain(first.reasons[0]),
+        first.log,
     )
 
 
@@ -221,8 +229,8 @@ def again(campaign: Campaign) -> list[str]:
 def excerpt(text: str) -> tuple[str, ...]:
     """What of a trial's log says most: what workers said last, without what differs from run to run."""
     lines = [plain(line) for line in text.splitlines()]
-    said = [line for line in lines if line and not line.startswith(("---", "reason:"))]
-    return tuple(dict.fromkeys(said[-LOG_LINES_MAX:]))
+    worker_lines = [line for line in lines if line and not line.startswith(("---", "reason:"))]
+    return tuple(dict.fromkeys(worker_lines[-LOG_LINES_MAX:]))
 
 
 _DIFFERS = (
@@ -238,8 +246,8 @@ _DIFFERS = (
 
 def plain(line: str) -> str:
     """A line of a log without folders, ids and times."""
-    for pattern, by in _DIFFERS:
-        line = pattern.sub(by, line)
+    for pattern, replacement in _DIFFERS:
+        line = pattern.sub(replacement, line)
     line = line.strip()
     return line if len(line) <= LOG_CHARACTERS_MAX else line[: LOG_CHARACTERS_MAX - 1] + "…"
 
@@ -250,12 +258,12 @@ def as_json(verdicts: Verdicts, versions: Mapping[str, str]) -> dict[str, Any]:
     return {"format": 1, "versions": dict(versions), "pairs": listed}
 
 
-def from_json(kept: Mapping[str, Any]) -> tuple[Verdicts, dict[str, str]]:
+def from_json(document: Mapping[str, Any]) -> tuple[Verdicts, dict[str, str]]:
     """Verdicts and versions as they were kept."""
-    found = {
-        Pair(each["publisher"], each["subscriber"], each["kind"]): Verdict(
-            each["verdict"], each["why"], tuple(each["log"])
+    verdicts = {
+        Pair(entry["publisher"], entry["subscriber"], entry["kind"]): Verdict(
+            entry["verdict"], entry["why"], tuple(entry["log"])
         )
-        for each in kept["pairs"]
+        for entry in document["pairs"]
     }
-    return found, dict(kept["versions"])
+    return verdicts, dict(document["versions"])

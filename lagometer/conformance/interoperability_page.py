@@ -47,8 +47,12 @@ def page(verdicts: Verdicts, versions: Mapping[str, str], parties: Sequence[Part
     for kind in KINDS:
         parts += ["", f"## {TITLES[kind]}"]
         for wire in WIRES:
-            of_wire = [party for party in parties if party.wire == wire]
-            parts += ["", f"Over {wire}:", "", *_table(kind, verdicts, of_wire, notes)] if of_wire else []
+            wire_parties = [party for party in parties if party.wire == wire]
+            parts += (
+                ["", f"Over {wire}:", "", *_table(kind, verdicts, wire_parties, notes)]
+                if wire_parties
+                else []
+            )
     parts += ["", "## Why not", "", *_footnotes(notes)]
     return "\n".join(parts) + "\n"
 
@@ -66,9 +70,9 @@ def _table(
     names = [party.name for party in parties]
     yield _row(["from ↓ to →", *(f"`{name}`" for name in names)])
     yield _row(["---"] * (1 + len(names)))
-    for one in names:
-        found = [verdicts.get(Pair(one, other, kind)) for other in names]
-        yield _row([f"`{one}`", *(_told(each, notes) for each in found)])
+    for publisher in names:
+        row_verdicts = [verdicts.get(Pair(publisher, subscriber, kind)) for subscriber in names]
+        yield _row([f"`{publisher}`", *(_told(verdict, notes) for verdict in row_verdicts)])
 
 
 def _told(verdict: Verdict | None, notes: dict[Verdict, int]) -> str:
@@ -108,19 +112,19 @@ def contradictions(
 
     A party that was never run at all is shown as such.
     """
-    run = {pair.publisher for pair in verdicts}
-    seen: dict[tuple[str, str], set[str]] = {}
-    there = [party for party in parties if party.name in run]
-    for one, other in itertools.product(there, there):
-        if one.wire != other.wire:
+    tested = {pair.publisher for pair in verdicts}
+    outcomes: dict[tuple[str, str], set[str]] = {}
+    parties_run = [party for party in parties if party.name in tested]
+    for publisher, subscriber in itertools.product(parties_run, parties_run):
+        if publisher.wire != subscriber.wire:
             continue
-        of_pair = {kind: verdicts.get(Pair(one.name, other.name, kind)) for kind in KINDS}
-        if never := [kind for kind, verdict in of_pair.items() if verdict is None]:
-            yield f"{one.name} to {other.name} was never run with {', '.join(never)}"
-        if one.adapter != other.adapter:
-            found = seen.setdefault((one.adapter, other.adapter), set())
-            found |= {verdict.verdict for verdict in of_pair.values() if verdict is not None}
-    for (one_name, other_name), words in seen.items():
+        by_kind = {kind: verdicts.get(Pair(publisher.name, subscriber.name, kind)) for kind in KINDS}
+        if missing := [kind for kind, verdict in by_kind.items() if verdict is None]:
+            yield f"{publisher.name} to {subscriber.name} was never run with {', '.join(missing)}"
+        if publisher.adapter != subscriber.adapter:
+            pair_outcomes = outcomes.setdefault((publisher.adapter, subscriber.adapter), set())
+            pair_outcomes |= {verdict.verdict for verdict in by_kind.values() if verdict is not None}
+    for (one_name, other_name), words in outcomes.items():
         declared = other_name in sidecars[one_name].interoperates_with
         if WORKS in words and not declared:
             yield f"{other_name} understands {one_name}, whose interoperates_with does not name it"

@@ -35,8 +35,8 @@ def check_layers(subject: Subject, findings: Findings) -> None:
         pairs = [(reader, writer) for reader in readers for writer in writers]
         sent: list[list[dict[str, Any]]] = [[], []]
         for _ in range(4):  # in turns, so that the two are under way together
-            for place, writer in enumerate(writers):
-                sent[place] += stage.send(writer, MESSAGES // 4, pace_ns=PACE_NS // 4).traces
+            for index, writer in enumerate(writers):
+                sent[index] += stage.send(writer, MESSAGES // 4, pace_ns=PACE_NS // 4).traces
         accounts = stage.settled(pairs, MESSAGES)
         received = [account.traces for account in accounts]
     trouble = [account.trouble for account in accounts if account.trouble]
@@ -59,17 +59,17 @@ def _rows(
         {
             "stream": endpoint.stream,
             **{name: trace[name] for name in TRACE_SCHEMA if name != "stream"},
-            "lane": readers.index(pairs[place][0].id) if pairs else 0,
+            "lane": readers.index(pairs[index][0].id) if pairs else 0,
         }
-        for place, (endpoint, each) in enumerate(zip(streams, traces, strict=True))
-        for trace in each
+        for index, (endpoint, stream_traces) in enumerate(zip(streams, traces, strict=True))
+        for trace in stream_traces
     ]
     return pl.DataFrame(rows, schema={**TRACE_SCHEMA, "lane": pl.Int64()})
 
 
 def _judge_join(findings: Findings, sent: pl.DataFrame, received: pl.DataFrame) -> None:
-    found = match(sent, received)
-    joined, strange, unknown = (found.count(fate) for fate in ("joined", "strange", "unknown"))
+    matches = match(sent, received)
+    joined, strange, unknown = (matches.count(fate) for fate in ("joined", "strange", "unknown"))
     findings.judge("messages came", received.height > 0, "none did")
     findings.judge(
         f"{received.height} messages came, and the sender's stamps of each are found by its key",
@@ -82,7 +82,9 @@ def _judge_join(findings: Findings, sent: pl.DataFrame, received: pl.DataFrame) 
         f"{strange} of {received.height} messages bear the key of another",
     )
     findings.judge(
-        "no two messages have one key", found.ambiguous == 0, f"{found.ambiguous} keys are several messages'"
+        "no two messages have one key",
+        matches.ambiguous == 0,
+        f"{matches.ambiguous} keys are several messages'",
     )
 
 
@@ -90,21 +92,21 @@ def _judge_stamps(
     findings: Findings, side: str, declared: Sequence[str], traces: Sequence[Mapping[str, Any]]
 ) -> None:
     """Every layer that the sidecar names is stamped, no other, entered before it is left, in order."""
-    named: set[str] = set()
-    wrong = ""
+    stamped: set[str] = set()
+    fault = ""
     for trace in traces:
         times = [time_ns for _, time_ns, _ in trace["stamps"]]
         if times != sorted(times) or any(time_ns <= 0 for time_ns in times):
-            wrong = wrong or f"sequence {trace['sequence']}: {trace['stamps']}"
+            fault = fault or f"sequence {trace['sequence']}: {trace['stamps']}"
         entered: set[int] = set()
         for layer, _, _ in trace["stamps"]:
             number = layer & ~LAYER_END
             if layer & LAYER_END and number not in entered:
-                wrong = wrong or f"sequence {trace['sequence']} left {layer_name(number)} without entering it"
+                fault = fault or f"sequence {trace['sequence']} left {layer_name(number)} without entering it"
             entered.add(number)
-        named |= {layer_name(number) for number in entered if number < VENDOR_FROM}
-    missing = sorted(set(declared) - named)
-    more = sorted(named - set(declared))
+        stamped |= {layer_name(number) for number in entered if number < VENDOR_FROM}
+    missing = sorted(set(declared) - stamped)
+    undeclared = sorted(stamped - set(declared))
     findings.judge(f"{side}: every layer that is declared is stamped", not missing, f"not {missing}")
-    findings.judge(f"{side}: no layer that is not declared", not more, f"{more} are stamped")
-    findings.judge(f"{side}: stamps in order, a layer entered before it is left", not wrong, wrong)
+    findings.judge(f"{side}: no layer that is not declared", not undeclared, f"{undeclared} are stamped")
+    findings.judge(f"{side}: stamps in order, a layer entered before it is left", not fault, fault)

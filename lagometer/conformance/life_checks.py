@@ -17,8 +17,8 @@ NEVER = 1 << 62  # more messages than will ever come: waits until nothing new do
 
 def check_reopening(subject: Subject, findings: Findings) -> None:
     """Everything opened and closed in use: descriptors, threads, files as before, no late callback."""
-    for place, dispatch in enumerate(subject.adapter.sidecar.abilities.dispatch):
-        rounds = MORE_ROUNDS if place else ROUNDS
+    for index, dispatch in enumerate(subject.adapter.sidecar.abilities.dispatch):
+        rounds = MORE_ROUNDS if index else ROUNDS
         with Bench(subject, 1, SMALL_BYTES) as bench:
             answer = bench.peers[0].do(
                 "reopen",
@@ -32,13 +32,13 @@ def check_reopening(subject: Subject, findings: Findings) -> None:
             )
         before, after = answer["before"], answer["after"]
         spare = {"descriptors": subject.adapter.sidecar.limits.descriptors_spare}
-        for held in ("descriptors", "threads", "files", "message_queues"):
-            if held not in before:  # a process in Python can't see the queues
+        for resource in ("descriptors", "threads", "files", "message_queues"):
+            if resource not in before:  # a process in Python can't see the queues
                 continue
             findings.judge(
-                f"{dispatch}: {held.replace('_', ' ')} after {rounds} openings",
-                after[held] <= before[held] + spare.get(held, 0),
-                f"{after[held]} where there were {before[held]}",
+                f"{dispatch}: {resource.replace('_', ' ')} after {rounds} openings",
+                after[resource] <= before[resource] + spare.get(resource, 0),
+                f"{after[resource]} where there were {before[resource]}",
             )
         late = answer["late_callbacks"]
         findings.judge(f"{dispatch}: no callback after its reader is destroyed", late == 0, f"{late} came")
@@ -48,28 +48,28 @@ def check_teardown(subject: Subject, findings: Findings) -> None:
     """Subscribers come and go, then publishers, while the other side goes on."""
     with Stage(subject) as stage:
         writer = stage.writer(0, "busy")
-        stays = stage.reader(1, "busy")
+        staying = stage.reader(1, "busy")
         stage.meet()
         for _ in range(RETURNS):
-            goes = stage.reader(1, "busy")
+            leaving = stage.reader(1, "busy")
             stage.meet()
             stage.peer(0).do("flood", writer=writer.id, bytes=writer.bytes)
             stage.peer(1).do("heard", sequences=False)
-            stage.destroy(goes)
+            stage.destroy(leaving)
             flooded = stage.peer(0).do("calm", writer=writer.id)
             if not findings.judge(
                 "a publisher goes on while a subscriber goes", not flooded["failure"], flooded["failure"]
             ):
                 return
-        _still_heard(stage, findings, "who stayed still hears", stays, writer)
+        _still_heard(stage, findings, "who stayed still hears", staying, writer)
         for _ in range(RETURNS):
-            goes = stage.writer(0, "busy")
+            leaving = stage.writer(0, "busy")
             stage.meet()
-            stage.peer(0).do("flood", writer=goes.id, bytes=goes.bytes)
+            stage.peer(0).do("flood", writer=leaving.id, bytes=leaving.bytes)
             stage.peer(1).do("heard", sequences=False)
-            stage.peer(0).do("calm", writer=goes.id)
-            stage.destroy(goes)
-        _still_heard(stage, findings, "a subscriber hears on when publishers have gone", stays, writer)
+            stage.peer(0).do("calm", writer=leaving.id)
+            stage.destroy(leaving)
+        _still_heard(stage, findings, "a subscriber hears on when publishers have gone", staying, writer)
     _check_closing_in_midst(subject, findings)
 
 

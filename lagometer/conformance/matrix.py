@@ -35,7 +35,7 @@ def document(reports: Sequence[AdapterReport], strict: bool) -> dict[str, Any]:
         "machine": {"system": platform.system(), "kernel": platform.release(), "cpus": os.cpu_count()},
         "strict": strict,
         "conforms": conforms(reports, strict),
-        "abilities": [{"name": each.name, "title": each.title} for each in ABILITIES],
+        "abilities": [{"name": column.name, "title": column.title} for column in ABILITIES],
         "adapters": [report.as_json() for report in reports],
     }
 
@@ -50,7 +50,7 @@ def rows_of(results: Mapping[str, Any]) -> dict[str, list[str]]:
     """The table's rows, by adapter and options, that a document of `lagometer conformance` gives."""
     rows = {}
     for adapter in results["adapters"]:
-        verdicts = {each["ability"]: each["verdict"] for each in adapter["abilities"]}
+        verdicts = {entry["ability"]: entry["verdict"] for entry in adapter["abilities"]}
         if set(verdicts.values()) == {"not-run"}:
             continue
         # What stands in brackets behind it, such as how it was built, is no part of the version.
@@ -63,31 +63,35 @@ def reasons_of(results: Mapping[str, Any]) -> dict[str, list[str]]:
     """Why what is red is so, by adapter and options, as lines below the table."""
     return {
         _label(adapter): [
-            f"{each['ability']}: {each['reason']}" for each in adapter["abilities"] if each["verdict"] in RED
+            f"{entry['ability']}: {entry['reason']}"
+            for entry in adapter["abilities"]
+            if entry["verdict"] in RED
         ]
         for adapter in results["adapters"]
     }
 
 
-def merged_reasons(kept: Mapping[str, Sequence[str]], results: Mapping[str, Any]) -> dict[str, list[str]]:
+def merged_reasons(existing: Mapping[str, Sequence[str]], results: Mapping[str, Any]) -> dict[str, list[str]]:
     """The lines below the table: new ones for what was run now, else those that there were."""
-    found = {label: list(lines) for label, lines in kept.items()}
+    reasons = {label: list(lines) for label, lines in existing.items()}
     for adapter in results["adapters"]:
         label = _label(adapter)
-        run = {each["ability"] for each in adapter["abilities"] if each["verdict"] != "not-run"}
-        found[label] = [line for line in found.get(label, ()) if line.split(":", 1)[0] not in run]
-        found[label] += reasons_of(results)[label]
-    return found
+        run_abilities = {entry["ability"] for entry in adapter["abilities"] if entry["verdict"] != "not-run"}
+        reasons[label] = [
+            line for line in reasons.get(label, ()) if line.split(":", 1)[0] not in run_abilities
+        ]
+        reasons[label] += reasons_of(results)[label]
+    return reasons
 
 
 def read_reasons(text: str) -> dict[str, list[str]]:
     """The lines below the table in a document."""
-    found: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for line in text.split(BEGIN)[1].split(END)[0].splitlines():
         if line.startswith("- `"):
             label, reason = line.removeprefix("- `").split("` ", 1)
-            found.setdefault(label, []).append(reason)
-    return found
+            reasons.setdefault(label, []).append(reason)
+    return reasons
 
 
 def read_table(text: str) -> dict[str, list[str]]:
@@ -102,10 +106,10 @@ def read_table(text: str) -> dict[str, list[str]]:
         if not line.startswith("|"):
             break
         name, *cells = _cells(line)
-        found = dict(zip(header, cells, strict=False))
+        by_column = dict(zip(header, cells, strict=False))
         rows[name.strip("`")] = [
-            found.get("version", NEVER_RUN),
-            *(found.get(column, SIGNS["not-run"]) for column in COLUMNS),
+            by_column.get("version", NEVER_RUN),
+            *(by_column.get(column, SIGNS["not-run"]) for column in COLUMNS),
         ]
     return rows
 
@@ -118,34 +122,36 @@ def write_table(
     text: str, rows: Mapping[str, Sequence[str]], reasons: Mapping[str, Sequence[str]] | None = None
 ) -> str:
     """The document with these rows, and the reasons of what is red in them, between its marks."""
-    before, rest = text.split(BEGIN, 1)
+    head, tail = text.split(BEGIN, 1)
     lines = [_line(["adapter", "version", *COLUMNS]), _line(["---"] * (2 + len(COLUMNS)))]
     lines += [_line([f"`{name}`", *rows[name]]) for name in sorted(rows)]
     red = [f"- `{name}` {reason}" for name in sorted(rows) for reason in (reasons or {}).get(name, ())]
     lines += ["", *red] if red else []
-    return before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + rest.split(END, 1)[1]
+    return head + BEGIN + "\n" + "\n".join(lines) + "\n" + END + tail.split(END, 1)[1]
 
 
 def write_manuals(text: str, manuals: Mapping[str, Manual]) -> str:
     """The document with what the manuals have between its marks for that."""
-    before, rest = text.split(MANUALS_BEGIN, 1)
+    head, tail = text.split(MANUALS_BEGIN, 1)
     columns = [name for name in COLUMNS if any(name in manual.abilities for manual in manuals.values())]
     lines = [_line(["adapter", "what was read", *columns]), _line(["---"] * (2 + len(columns)))]
     for name in sorted(manuals):
         entries = manuals[name].abilities
-        has = [entries[each].has if each in entries else None for each in columns]
-        signs = ["" if each is None else SIGNS["pass" if each else "absent"] for each in has]
+        support = [entries[column].has if column in entries else None for column in columns]
+        signs = [
+            "" if supported is None else SIGNS["pass" if supported else "absent"] for supported in support
+        ]
         lines.append(_line([f"`{name}`", manuals[name].manual, *signs]))
-    return before + MANUALS_BEGIN + "\n" + "\n".join(lines) + "\n" + END + rest.split(END, 1)[1]
+    return head + MANUALS_BEGIN + "\n" + "\n".join(lines) + "\n" + END + tail.split(END, 1)[1]
 
 
 def write_asks(text: str) -> str:
     """The document with what each check asks for between its marks for that."""
-    before, rest = text.split(ASKS_BEGIN, 1)
+    head, tail = text.split(ASKS_BEGIN, 1)
     columns = list(ABILITIES[0].asks.told())
     lines = [_line(["ability", *columns]), _line(["---"] * (1 + len(columns)))]
-    lines += [_line([f"`{each.name}`", *each.asks.told().values()]) for each in ABILITIES]
-    return before + ASKS_BEGIN + "\n" + "\n".join(lines) + "\n" + END + rest.split(END, 1)[1]
+    lines += [_line([f"`{column.name}`", *column.asks.told().values()]) for column in ABILITIES]
+    return head + ASKS_BEGIN + "\n" + "\n".join(lines) + "\n" + END + tail.split(END, 1)[1]
 
 
 def merged(
@@ -157,11 +163,11 @@ def merged(
     known = list(adapters)
     with_options = (name for name in (*table, *results) if " " in name and _adapter_of(name) in known)
     for name in dict.fromkeys((*known, *with_options)):
-        never = [NEVER_RUN, *(SIGNS["not-run"] for _ in COLUMNS)]
-        kept = list(table.get(name, never))
-        new = results.get(name, never)
+        never_run = [NEVER_RUN, *(SIGNS["not-run"] for _ in COLUMNS)]
+        previous = list(table.get(name, never_run))
+        current = results.get(name, never_run)
         unrun = (NEVER_RUN, SIGNS["not-run"])
-        rows[name] = [old if cell in unrun else cell for old, cell in zip(kept, new, strict=True)]
+        rows[name] = [old if cell in unrun else cell for old, cell in zip(previous, current, strict=True)]
     return rows
 
 

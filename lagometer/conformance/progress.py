@@ -53,17 +53,17 @@ class Progress:
 
     def told(self, now_ns: int | None = None) -> str:
         """Where the process is, in words: "at 3 of 110; last call: commit, under way for 1.2 s"."""
-        place = f"at {self.done} of {self.total}; " if self.total else ""
+        position = f"at {self.done} of {self.total}; " if self.total else ""
         call = self.last_call()
         if call is None:
-            return f"{place}last call: none into the adapter"
+            return f"{position}last call: none into the adapter"
         now = time.monotonic_ns() if now_ns is None else now_ns
         lasting = (
             f", under way for {(now - call.begin_ns) / NS_PER_S:.1f} s"
             if call.under_way
             else ", which returned"
         )
-        return f"{place}last call: {call.name}{lasting}"
+        return f"{position}last call: {call.name}{lasting}"
 
 
 def read_progress(descriptor: int) -> Progress:
@@ -73,8 +73,8 @@ def read_progress(descriptor: int) -> Progress:
         return Progress()
     steps, done, total = _HEADER.unpack_from(memory)
     calls = []
-    for place in range(SLOT_BYTES, SHARED_BYTES, SLOT_BYTES):
-        begin_ns, under_way, _, name = _SLOT.unpack_from(memory, place)
+    for offset in range(SLOT_BYTES, SHARED_BYTES, SLOT_BYTES):
+        begin_ns, under_way, _, name = _SLOT.unpack_from(memory, offset)
         if begin_ns:
             calls.append(Call(name.split(b"\0")[0].decode(errors="replace"), begin_ns, bool(under_way)))
     return Progress(steps, done, total, tuple(calls))
@@ -103,17 +103,17 @@ class Told:
     @contextmanager
     def calling(self, name: str) -> Iterator[None]:
         """Marks a call into the adapter on this thread."""
-        place = self._place()
-        if place is None or self._memory is None:
+        offset = self._place()
+        if offset is None or self._memory is None:
             yield
             return
         text = name.encode()[:NAME_BYTES_MAX]
         begin_ns = time.monotonic_ns()
-        _SLOT.pack_into(self._memory, place, begin_ns, 1, 0, text)
+        _SLOT.pack_into(self._memory, offset, begin_ns, 1, 0, text)
         try:
             yield
         finally:
-            _SLOT.pack_into(self._memory, place, begin_ns, 0, 0, text)
+            _SLOT.pack_into(self._memory, offset, begin_ns, 0, 0, text)
 
     def _place(self) -> int | None:
         if not hasattr(self._own, "place"):

@@ -57,31 +57,34 @@ def _try_all(stage: Stage, subject: Subject, pairs: Sequence[tuple[Qos, Qos]]) -
     stage.writer(0, "before")
     stage.reader(1, "before")
     stage.meet()
-    found: dict[int, Observed] = {}
-    made: dict[int, tuple[Endpoint, Endpoint]] = {}
-    for place, (offered, requested) in enumerate(pairs):
+    outcomes: dict[int, Observed] = {}
+    endpoints: dict[int, tuple[Endpoint, Endpoint]] = {}
+    for index, (offered, requested) in enumerate(pairs):
         try:
-            writer = stage.writer(0, f"pair_{place}", qos=asked_for(offered, "reliable"))
-            made[place] = (stage.reader(1, f"pair_{place}", qos=asked_for(requested, "best_effort")), writer)
+            writer = stage.writer(0, f"pair_{index}", qos=asked_for(offered, "reliable"))
+            endpoints[index] = (
+                stage.reader(1, f"pair_{index}", qos=asked_for(requested, "best_effort")),
+                writer,
+            )
         except (Refused, ValueError) as error:
-            found[place] = Observed(subject.name, None, str(error))
+            outcomes[index] = Observed(subject.name, None, str(error))
     control = (stage.reader(1, "after"), stage.writer(0, "after"))
-    heard = _heard(stage, made, control)
-    for place in made:
-        found[place] = Observed(subject.name, place in heard)
-    return [found[place] for place in range(len(pairs))]
+    heard = _heard(stage, endpoints, control)
+    for index in endpoints:
+        outcomes[index] = Observed(subject.name, index in heard)
+    return [outcomes[index] for index in range(len(pairs))]
 
 
 def _heard(
-    stage: Stage, made: Mapping[int, tuple[Endpoint, Endpoint]], control: tuple[Endpoint, Endpoint]
+    stage: Stage, endpoints: Mapping[int, tuple[Endpoint, Endpoint]], control: tuple[Endpoint, Endpoint]
 ) -> set[int]:
     """The places of the pairs that heard each other by the time the control had, and a little later."""
     ended_s: float | None = None
     while True:
         stage.probe()
-        accounts = stage.accounts([*made.values(), control])
-        heard = {place for place, account in zip(made, accounts, strict=False) if account.probes}
-        if len(heard) == len(made):
+        accounts = stage.accounts([*endpoints.values(), control])
+        heard = {index for index, account in zip(endpoints, accounts, strict=False) if account.probes}
+        if len(heard) == len(endpoints):
             return heard
         now_s = time.monotonic()
         if accounts[-1].probes and ended_s is None:
@@ -97,15 +100,15 @@ def asked_for(qos: Qos, reliability: str) -> dict[str, Any]:
     What is left open is asked for as DDS has it by default (reliability: that side's), since vendors have
     defaults of their own: a publisher of Fast DDS is transient local.
     """
-    given = {name: value for name, value in vars(qos).items() if value not in (None, ())}
-    given = {"reliability": reliability, "durability": "volatile", **given}
-    for name in given:
+    policies = {name: value for name, value in vars(qos).items() if value not in (None, ())}
+    policies = {"reliability": reliability, "durability": "volatile", **policies}
+    for name in policies:
         if name not in TRIED:
             raise ValueError(f"{name.removesuffix('_ns')} is judged by the rules alone")
-    if "liveliness" in given:
-        if given["liveliness"] not in LIVELINESS:
-            raise ValueError(f"liveliness {given['liveliness']} is judged by the rules alone")
-        given = {"lease_ns": LEASE_NS, **given}
-    if "partition" in given:
-        given["partition"] = ";".join(given["partition"])
-    return given
+    if "liveliness" in policies:
+        if policies["liveliness"] not in LIVELINESS:
+            raise ValueError(f"liveliness {policies['liveliness']} is judged by the rules alone")
+        policies = {"lease_ns": LEASE_NS, **policies}
+    if "partition" in policies:
+        policies["partition"] = ";".join(policies["partition"])
+    return policies

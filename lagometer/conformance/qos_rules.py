@@ -86,22 +86,22 @@ _KEYS = (*_DURATIONS, "depth", PARTITION, "presentation")
 def parse_qos(text: str) -> Qos:
     """A quality of service as a user writes it: `reliable,transient_local,deadline=100ms`, or first the name
     of a profile of ROS 2, such as `sensor_data`. Raises UnitError."""
-    found = Qos()
-    given: set[str] = set()
-    for place, part in enumerate(text.split(",")):
+    qos = Qos()
+    policy_names: set[str] = set()
+    for index, part in enumerate(text.split(",")):
         word, sign, value = part.strip().partition("=")
-        if not sign and word in PROFILES and place == 0:
-            found = PROFILES[word]
+        if not sign and word in PROFILES and index == 0:
+            qos = PROFILES[word]
             continue
         name = word if sign else _WORDS.get(word, "")
         if name not in _KEYS and (sign or not name):
             known = [*PROFILES, *_WORDS, *(f"{key}=…" for key in _KEYS)]
             raise UnitError(f"'{part.strip()}' is no policy; {nearest(word, known)}")
-        if name in given:
+        if name in policy_names:
             raise UnitError(f"'{part.strip()}': there is a {name} already")
-        given.add(name)
-        found = _with(found, name, value if sign else word)
-    return found
+        policy_names.add(name)
+        qos = _with(qos, name, value if sign else word)
+    return qos
 
 
 def _with(qos: Qos, name: str, value: str) -> Qos:
@@ -162,11 +162,11 @@ def _ownership(offered: str, requested: str) -> Policy:
 def _partition(offered: tuple[str, ...], requested: tuple[str, ...]) -> Policy:
     """Names match by wildcards of either side, though not wildcards by each other."""
     shared = any(
-        one == other
-        or (not _is_wild(other) and fnmatch.fnmatchcase(other, one))
-        or (not _is_wild(one) and fnmatch.fnmatchcase(one, other))
-        for one in offered
-        for other in requested
+        offered_name == requested_name
+        or (not _is_wild(requested_name) and fnmatch.fnmatchcase(requested_name, offered_name))
+        or (not _is_wild(offered_name) and fnmatch.fnmatchcase(offered_name, requested_name))
+        for offered_name in offered
+        for requested_name in requested
     )
 
     def text(names: tuple[str, ...]) -> str:

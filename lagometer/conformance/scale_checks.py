@@ -45,7 +45,9 @@ def _exchange_topics(subject: Subject, findings: Findings, dispatch: str) -> Non
             for _, writer in pairs:
                 stage.send(writer, 1)
         accounts = stage.settled(pairs, 1)
-        silent = [writer.topic for (_, writer), each in zip(pairs, accounts, strict=True) if each.count == 0]
+        silent = [
+            writer.topic for (_, writer), account in zip(pairs, accounts, strict=True) if account.count == 0
+        ]
         findings.judge("each subscriber got its message", not silent, f"{len(silent)} did not: {silent[:3]}")
         heard = stage.streams_heard()
         mixed = [reader.topic for reader, _ in pairs if heard[reader.id] > 1]
@@ -67,15 +69,15 @@ def check_endpoints(subject: Subject, findings: Findings) -> None:
                 stage.settled([(reader, writer) for reader in readers], count)
         pairs = [(reader, writer) for reader in readers for writer in writers]
         accounts = stage.settled(pairs, count)
-        trouble = next((each.trouble for each in accounts if each.trouble), "")
+        trouble = next((account.trouble for account in accounts if account.trouble), "")
         findings.judge("all that came is whole", not trouble, trouble)
-        disorder = sum(each.sequences != sorted(set(each.sequences)) for each in accounts)
+        disorder = sum(account.sequences != sorted(set(account.sequences)) for account in accounts)
         findings.judge("once and in order", disorder == 0, f"not so on {disorder} of {len(pairs)} edges")
         if qos["reliability"] == "reliable":
-            short = sum(each.count < count for each in accounts)
+            short = sum(account.count < count for account in accounts)
             findings.judge("all came", short == 0, f"messages are missing on {short} of {len(pairs)} edges")
         else:
-            silent = sum(each.count == 0 for each in accounts)
+            silent = sum(account.count == 0 for account in accounts)
             findings.judge("each heard each", silent == 0, f"nothing came on {silent} of {len(pairs)} edges")
 
 
@@ -89,7 +91,7 @@ def check_fan_out(subject: Subject, findings: Findings) -> None:
         pairs = [(reader, writer) for reader in readers]
         stage.meet()
         sent = stage.deliver(writer, readers, asks.FAN_OUT.messages, qos, pace_ns=500_000)
-        counts = [each.count for each in stage.settled(pairs, len(sent.accepted))]
+        counts = [account.count for account in stage.settled(pairs, len(sent.accepted))]
         index = fairness(counts)
         findings.judge(
             "fairness of what each got (Jain's index) is at least 0.95",
@@ -107,18 +109,18 @@ def check_fan_out(subject: Subject, findings: Findings) -> None:
 
 
 def _check_stalled_among_others(subject: Subject, findings: Findings) -> None:
-    most = subject.adapter.sidecar.limits.endpoints_max or asks.FAN_OUT.endpoints
+    endpoints_max = subject.adapter.sidecar.limits.endpoints_max or asks.FAN_OUT.endpoints
     with Stage(subject, roles=3) as stage:
         qos = stage.qos_of(asks.FAN_OUT, reliability="best_effort")  # so that a busy machine overwrites none
         writer = stage.writer(0, "fan", qos=qos)
         stalled = stage.reader(1, "fan", qos=qos)
-        others = [stage.reader(2, "fan", qos=qos) for _ in range(min(3, most - 2))]
+        others = [stage.reader(2, "fan", qos=qos) for _ in range(min(3, endpoints_max - 2))]
         pairs = [(reader, writer) for reader in others]
         stage.meet()
         stage.peer(1).do("stall", reader=stalled.id)
         count = asks.FAN_OUT.messages
         stage.send(writer, count, pace_ns=500_000)
-        counts = [each.count for each in stage.settled(pairs, count)]
+        counts = [account.count for account in stage.settled(pairs, count)]
         stage.peer(1).do("resume", reader=stalled.id)
         findings.judge(
             "one that stalls stops nobody (best effort, at least half came to each other)",
@@ -141,13 +143,13 @@ def check_domains(subject: Subject, findings: Findings) -> None:
         readers = [stage.reader(1, "apart", domain=domain, qos=qos) for domain in (0, 1)]
         stage.meet()
         sent = [stage.send(writer, asks.DOMAINS.messages, pace_ns=1_000_000) for writer in writers]
-        own = [(readers[number], writers[number]) for number in (0, 1)]
-        other = [(readers[number], writers[1 - number]) for number in (0, 1)]
-        heard = stage.settled(own, min(len(each.accepted) for each in sent))
-        for number, each in enumerate(heard):
-            findings.judge(f"domain {number} hears itself", each.count > 0, "nothing came")
-        for number, each in enumerate(stage.accounts(other)):
-            crossed = each.count + each.probes
+        same_domain = [(readers[number], writers[number]) for number in (0, 1)]
+        cross_domain = [(readers[number], writers[1 - number]) for number in (0, 1)]
+        accounts = stage.settled(same_domain, min(len(result.accepted) for result in sent))
+        for number, result in enumerate(accounts):
+            findings.judge(f"domain {number} hears itself", result.count > 0, "nothing came")
+        for number, result in enumerate(stage.accounts(cross_domain)):
+            crossed = result.count + result.probes
             findings.judge(
                 f"domain {number} does not hear the other", crossed == 0, f"{crossed} messages came"
             )

@@ -29,10 +29,10 @@ def check_security(subject: Subject, findings: Findings) -> None:
         if kind not in subject.adapter.sidecar.abilities.security:
             continue
         with tempfile.TemporaryDirectory(prefix="lagometer-conformance-") as folder:
-            with Authority(kind) as own, Authority(kind) as other:
+            with Authority(kind) as own_authority, Authority(kind) as other_authority:
                 security = {
                     role: written(authority, kind, Path(folder) / f"role-{role}", role)
-                    for role, authority in ((0, own), (1, own), (2, other))
+                    for role, authority in ((0, own_authority), (1, own_authority), (2, other_authority))
                 }
             with Stage(subject, roles=4, security=security) as stage:
                 _check_kind(stage, kind, findings)
@@ -62,21 +62,26 @@ def _check_kind(stage: Stage, kind: Kind, findings: Findings) -> None:
     stage.meet()
     findings.judge(f"{kind}: two participants with certificates of one authority meet", True)
     sent = stage.deliver(writer, [reader], asks.SECURITY.messages, qos)
-    (heard,) = stage.settled([(reader, writer)], len(sent.accepted))
+    (account,) = stage.settled([(reader, writer)], len(sent.accepted))
     findings.judge(
         f"{kind}: what was sent arrives",
-        heard.count == len(sent.accepted) > 0 and not heard.trouble,
-        heard.trouble or f"{heard.count} of {len(sent.accepted)} arrived",
+        account.count == len(sent.accepted) > 0 and not account.trouble,
+        account.trouble or f"{account.count} of {len(sent.accepted)} arrived",
     )
     for role in MEMBERS:
-        told = json.loads(stage.peer(role).do("describe", id=stage.context(role))["text"])
-        found = told.get("settings", {}).get("security", {}).get("value")
+        description = json.loads(stage.peer(role).do("describe", id=stage.context(role))["text"])
+        kind_in_force = description.get("settings", {}).get("security", {}).get("value")
         findings.judge(
-            f"{kind}: participant {role} says that it is in force", found == kind, f"it says {found}"
+            f"{kind}: participant {role} says that it is in force",
+            kind_in_force == kind,
+            f"it says {kind_in_force}",
         )
-    for role, who in STRANGERS.items():
-        theirs = (stage.writer(role, TOPIC, qos=qos), stage.reader(role, TOPIC, qos=qos))
-        pairs = {f"{who} hears nothing": (theirs[1], writer), f"{who} is not heard": (reader, theirs[0])}
+    for role, stranger in STRANGERS.items():
+        stranger_endpoints = (stage.writer(role, TOPIC, qos=qos), stage.reader(role, TOPIC, qos=qos))
+        pairs = {
+            f"{stranger} hears nothing": (stranger_endpoints[1], writer),
+            f"{stranger} is not heard": (reader, stranger_endpoints[0]),
+        }
         for name, count in _probes(stage, pairs).items():
             findings.judge(f"{kind}: {name}", count == 0, f"{count} probes came through")
 
@@ -90,11 +95,11 @@ def _probes(stage: Stage, pairs: Mapping[str, tuple[Endpoint, Endpoint]]) -> dic
     latest_s = time.monotonic() + MEET_S
     while until_s is None or time.monotonic() < until_s:
         stage.probe()
-        (after,) = stage.accounts([control])
-        if after.probes and until_s is None:
+        (control_account,) = stage.accounts([control])
+        if control_account.probes and until_s is None:
             until_s = time.monotonic() + SILENT_S
         if until_s is None and time.monotonic() > latest_s:
             raise NotMet(f"two secured participants did not hear each other on {topic}")
         time.sleep(PAUSE_S)
-    found = stage.accounts(list(pairs.values()))
-    return {name: each.probes for name, each in zip(pairs, found, strict=True)}
+    accounts = stage.accounts(list(pairs.values()))
+    return {name: account.probes for name, account in zip(pairs, accounts, strict=True)}

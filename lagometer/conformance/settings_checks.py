@@ -23,8 +23,8 @@ Told = dict[str, dict[str, Any]]  # by object: its settings
 def check_options(subject: Subject, findings: Findings) -> None:
     """An unknown key is refused, alone and beside known ones; every known one is taken."""
     defaults = default_options(subject)
-    for what, options in (("alone", {}), ("beside known ones", defaults)):
-        name = f"an unknown option is refused, {what}"
+    for circumstance, options in (("alone", {}), ("beside known ones", defaults)):
+        name = f"an unknown option is refused, {circumstance}"
         try:
             settings_with(subject, {**options, UNKNOWN: 1})
         except Refused as refused:
@@ -51,48 +51,54 @@ def check_settings(subject: Subject, findings: Findings) -> None:
     What differs each time by itself, such as a port that was free, shows nothing. The settings that the
     sidecar names for an option (`reported`) must say its value.
     """
-    usual = settings_with(subject, {})
-    fickle = differing(usual, settings_with(subject, {}))
+    default_settings = settings_with(subject, {})
+    volatile = differing(default_settings, settings_with(subject, {}))
     for key, option in subject.adapter.sidecar.options.items():
         if key == subject.adapter.sidecar.stacks_on:
             continue
         in_force = subject.options.get(key, option.default)
         others = [*other_values(key, option), option.default]
-        for value in [each for each in others if each is not None and each != in_force]:
+        for value in [candidate for candidate in others if candidate is not None and candidate != in_force]:
             name = f"{key} = {value!r} shows in the effective settings"
             if missing := replace(subject, options={**subject.options, key: value}).missing:
                 findings.skip(name, missing)
                 continue
             try:
-                found = settings_with(subject, {key: value})
+                settings = settings_with(subject, {key: value})
             except Refused as refused:
                 findings.judge(f"{name}, or is refused with a reason", bool(refused.reason), str(refused))
                 continue
-            findings.judge(name, bool(differing(usual, found) - fickle), "they are as without it")
-            _check_reported(key, option, value, found, findings)
+            findings.judge(
+                name, bool(differing(default_settings, settings) - volatile), "they are as without it"
+            )
+            _check_reported(key, option, value, settings, findings)
 
 
-def _check_reported(key: str, option: Option, value: OptionValue, found: Told, findings: Findings) -> None:
+def _check_reported(key: str, option: Option, value: OptionValue, settings: Told, findings: Findings) -> None:
     """The settings that tell of an option say the value that was asked for."""
     if option.reported == ():
         return
     name = f"{key} = {value!r} is what the settings say that tell of it"
-    told = confirmation(key, value, option.model_dump(mode="json"), lambda setting: told_of(found, setting))
-    if told.in_force is False and _kernel_bounds(told.setting, value):
+    report = confirmation(
+        key, value, option.model_dump(mode="json"), lambda setting: told_of(settings, setting)
+    )
+    if report.in_force is False and _kernel_bounds(report.setting, value):
         findings.skip(name, "the kernel allows no buffer of this size (net.core.rmem_max, wmem_max)")
         return
-    said = (
-        f"{told.setting} is {told.value!r}" if told.setting else f"nothing reports {', '.join(told.silent)}"
+    detail = (
+        f"{report.setting} is {report.value!r}"
+        if report.setting
+        else f"nothing reports {', '.join(report.silent)}"
     )
-    findings.judge(name, bool(told.in_force), said)
+    findings.judge(name, bool(report.in_force), detail)
 
 
-def told_of(found: Told, setting: str) -> list[object]:
+def told_of(by_object: Told, setting: str) -> list[object]:
     """What the context says of a setting, or else the endpoints."""
     for objects in (("context",), ("writer", "reader")):
-        said = [found[name][setting] for name in objects if setting in found[name]]
-        if said:
-            return [each.get("value") if isinstance(each, dict) else each for each in said]
+        values = [by_object[name][setting] for name in objects if setting in by_object[name]]
+        if values:
+            return [value.get("value") if isinstance(value, dict) else value for value in values]
     return []
 
 
@@ -137,16 +143,16 @@ def other_values(key: str, option: Option) -> list[OptionValue]:
 
 
 def _other_number(key: str, option: Option) -> OptionValue:
-    least = option.minimum if option.minimum is not None else 1
-    most = option.maximum if option.maximum is not None else 1 << 30
-    usual = option.default
-    if isinstance(usual, bool) or not isinstance(usual, int | float):
+    minimum = option.minimum if option.minimum is not None else 1
+    maximum = option.maximum if option.maximum is not None else 1 << 30
+    default = option.default
+    if isinstance(default, bool) or not isinstance(default, int | float):
         guess: float = 1 << 20 if "bytes" in key or key.endswith("buffer") else 64
     else:
-        guess = usual * 2 if usual > 0 else least + 1
-        if guess > most:
-            guess = usual / 2
-    bounded = min(max(guess, least), most)
+        guess = default * 2 if default > 0 else minimum + 1
+        if guess > maximum:
+            guess = default / 2
+    bounded = min(max(guess, minimum), maximum)
     return int(bounded) if option.type == "integer" else float(bounded)
 
 
@@ -156,18 +162,20 @@ def settings_with(subject: Subject, options: dict[str, Any]) -> Told:
     With a value that keeps messages within a process they don't meet. Raises `Refused`.
     """
     known = subject.adapter.sidecar.options
-    apart = any(key in known and value in known[key].within_process for key, value in options.items())
+    within_process = any(
+        key in known and value in known[key].within_process for key, value in options.items()
+    )
     with Stage(replace(subject, options={**subject.options, **options})) as stage:
         qos = stage.qos_of(asks.SETTINGS)
         writer, reader = stage.writer(0, "settings", qos=qos), stage.reader(1, "settings", qos=qos)
-        if not apart:
+        if not within_process:
             stage.meet()
-        found = {}
+        settings = {}
         for role, name, object_id in (
             (0, "context", stage.context(0)),
             (0, "writer", writer.id),
             (1, "reader", reader.id),
         ):
-            told = json.loads(stage.peer(role).do("describe", id=object_id)["text"])
-            found[name] = {**(told.get("settings") or {}), TRANSPORT: told.get("transport")}
-        return found
+            description = json.loads(stage.peer(role).do("describe", id=object_id)["text"])
+            settings[name] = {**(description.get("settings") or {}), TRANSPORT: description.get("transport")}
+        return settings

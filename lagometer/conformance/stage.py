@@ -102,29 +102,31 @@ class Stage:
 
     def qos_of(self, asks: Asks, **more: Any) -> dict[str, Any]:
         """The quality of service that a check asks for, within what the sidecar declares and its limits."""
-        found = dict(more)
+        policies = dict(more)
         if asks.reliability not in ("strongest", "unset"):
-            found["reliability"] = asks.reliability
+            policies["reliability"] = asks.reliability
         declared = self.subject.adapter.sidecar.abilities.history
         if asks.history == "keep_all" or (asks.history != "keep_last" and "keep_all" in declared):
-            return self.qos(history="keep_all", blocking_ns=asks.blocking_ns, **found)
+            return self.qos(history="keep_all", blocking_ns=asks.blocking_ns, **policies)
         if asks.durability != "volatile":
-            found["durability"] = asks.durability
-        return self.qos(depth=asks.depth, blocking_ns=asks.blocking_ns, **found)
+            policies["durability"] = asks.durability
+        return self.qos(depth=asks.depth, blocking_ns=asks.blocking_ns, **policies)
 
     def qos(self, **more: Any) -> dict[str, Any]:
         """The strongest reliability that the sidecar declares; a history of 16 unless told, within limits."""
         abilities = self.subject.adapter.sidecar.abilities
         history = "keep_last" if "keep_last" in abilities.history else "keep_all"
-        found: dict[str, Any] = {"reliability": abilities.reliability[-1], "history": history, **more}
+        policies: dict[str, Any] = {"reliability": abilities.reliability[-1], "history": history, **more}
         if "reliable" in abilities.reliability and "reliability" not in more:
-            found["reliability"] = "reliable"
-        if found["history"] == "keep_last":
+            policies["reliability"] = "reliable"
+        if policies["history"] == "keep_last":
             limits = self.subject.adapter.sidecar.limits
-            kept = limits.transient_local_depth_max if found.get("durability") == "transient_local" else None
-            known = [limit for limit in (limits.depth_max, kept) if limit is not None]
-            found["depth"] = min([found.get("depth", USUAL_DEPTH), *known])
-        return found
+            durable_depth_max = (
+                limits.transient_local_depth_max if policies.get("durability") == "transient_local" else None
+            )
+            depths_max = [limit for limit in (limits.depth_max, durable_depth_max) if limit is not None]
+            policies["depth"] = min([policies.get("depth", USUAL_DEPTH), *depths_max])
+        return policies
 
     def usual_dispatch(self) -> str:
         """Polling where it is declared, since nobody else's thread is part of it then."""
@@ -151,24 +153,26 @@ class Stage:
     def writer(self, role: int, topic: str, *, domain: int = 0, size: int = 64, **more: Any) -> Endpoint:
         """Makes a publisher. `more`: qos, type, stamps, instances."""
         self._names += 1
-        made = Endpoint(f"writer-{self._names}", role, topic, domain, size, stream=self._names)
-        self._make("writer", made, stream=made.stream, **more)
-        self._writers.append(made)
-        return made
+        endpoint = Endpoint(f"writer-{self._names}", role, topic, domain, size, stream=self._names)
+        self._make("writer", endpoint, stream=endpoint.stream, **more)
+        self._writers.append(endpoint)
+        return endpoint
 
     def reader(self, role: int, topic: str, *, domain: int = 0, size: int = 64, **more: Any) -> Endpoint:
         """Makes a subscriber. `more`: qos, type, dispatch, work_ns, stamps, instances."""
         self._names += 1
-        made = Endpoint(f"reader-{self._names}", role, topic, domain, size)
-        self._make("reader", made, **{"dispatch": self.usual_dispatch(), **more})
-        self._readers.append(made)
-        return made
+        endpoint = Endpoint(f"reader-{self._names}", role, topic, domain, size)
+        self._make("reader", endpoint, **{"dispatch": self.usual_dispatch(), **more})
+        self._readers.append(endpoint)
+        return endpoint
 
-    def _make(self, kind: str, made: Endpoint, **more: Any) -> None:
+    def _make(self, kind: str, endpoint: Endpoint, **more: Any) -> None:
         order = {"type": self._usual_type(), "qos": self.qos(), **more}
-        context = self.context(made.role, made.domain)
-        topic = f"lagometer/{made.topic}"
-        self.peer(made.role).do(kind, id=made.id, context=context, topic=topic, bytes=made.bytes, **order)
+        context = self.context(endpoint.role, endpoint.domain)
+        topic = f"lagometer/{endpoint.topic}"
+        self.peer(endpoint.role).do(
+            kind, id=endpoint.id, context=context, topic=topic, bytes=endpoint.bytes, **order
+        )
 
     def _usual_type(self) -> str:
         types = self.subject.adapter.sidecar.abilities.types
@@ -177,8 +181,8 @@ class Stage:
     def destroy(self, endpoint: Endpoint) -> None:
         """Destroys a publisher or subscriber."""
         self.peer(endpoint.role).do("destroy", id=endpoint.id)
-        self._readers = [each for each in self._readers if each != endpoint]
-        self._writers = [each for each in self._writers if each != endpoint]
+        self._readers = [other for other in self._readers if other != endpoint]
+        self._writers = [other for other in self._writers if other != endpoint]
 
     def meet(self, seconds: float = MEET_S) -> None:
         """Sends probes until each subscriber heard its topic's publishers in its domain. Raises `NotMet`."""
@@ -186,8 +190,10 @@ class Stage:
         pause_s = PAUSE_S
         while missing := self._missing():
             if time.monotonic() > deadline:
-                some = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
-                raise NotMet(f"{len(missing)} pairs did not hear each other within {seconds:.0f} s: {some}")
+                examples = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+                raise NotMet(
+                    f"{len(missing)} pairs did not hear each other within {seconds:.0f} s: {examples}"
+                )
             self.probe()
             time.sleep(pause_s)
             pause_s = min(0.1, pause_s * 1.5)
@@ -212,13 +218,13 @@ class Stage:
         return missing
 
     def _heard(self, sequences: bool) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        by_reader: dict[str, Any] = {}
         for peer in self._bench.peers:
             answer = peer.do("heard", sequences=sequences)
             if answer["broken"]:
                 raise PeerFailure(f"host->fail was called outside any call: {answer['broken']}")
-            found |= answer["readers"]
-        return found
+            by_reader |= answer["readers"]
+        return by_reader
 
     def send(self, writer: Endpoint, count: int, *, size: int | None = None, **more: Any) -> Sent:
         """Sends messages. `more`: pace_ns, until_rejected."""
@@ -266,19 +272,19 @@ class Stage:
         counts: list[int] = []
         changed = time.monotonic()
         while True:
-            found = self.accounts(pairs)
-            if all(each.count >= wanted or each.trouble for each in found):
-                return found
-            if (now := [each.count for each in found]) != counts:
+            accounts = self.accounts(pairs)
+            if all(account.count >= wanted or account.trouble for account in accounts):
+                return accounts
+            if (now := [account.count for account in accounts]) != counts:
                 counts, changed = now, time.monotonic()
             elif time.monotonic() - changed > quiet_s:
-                return found
+                return accounts
             time.sleep(PAUSE_S)
 
 
 def _account(heard: Mapping[str, Any], writer: Endpoint) -> Account:
     """Picks one publisher's stream out of what a subscriber heard."""
-    wrong = {key: heard[key] for key in ("damaged", "damage", "failure")}
+    faults = {key: heard[key] for key in ("damaged", "damage", "failure")}
     for stream in heard["streams"]:
         if stream["stream"] == writer.stream:
             return Account(
@@ -287,6 +293,6 @@ def _account(heard: Mapping[str, Any], writer: Endpoint) -> Account:
                 last_bytes=stream["last_bytes"],
                 sequences=stream.get("sequences", []),
                 traces=stream.get("traces", []),
-                **wrong,
+                **faults,
             )
-    return Account(**wrong)
+    return Account(**faults)

@@ -18,16 +18,16 @@ from lagometer.study.adapters import probe
 def examine(
     subject: Subject,
     wanted: Sequence[Ability] = ABILITIES,
-    told: Callable[[Result], None] = lambda _: None,
+    report: Callable[[Result], None] = lambda _: None,
 ) -> AdapterReport:
-    """Shows each ability that is wanted; `told` hears each result as it comes. Raises `BadInput`."""
+    """Shows each ability that is wanted; `report` gets each result as it comes. Raises `BadInput`."""
     adapter = subject.adapter
     manual = manual_of(adapter, NAMES)
     version = probe(adapter).version if adapter.built else None
     results = []
     for ability in wanted:
         results.append(_result(subject, ability, manual))
-        told(results[-1])
+        report(results[-1])
     return AdapterReport(adapter.name, adapter.sidecar.title, version, tuple(results), subject.options)
 
 
@@ -41,9 +41,9 @@ def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result
         return Result(ability.name, "not-run", f"not applicable: {ability.not_from_python}")
     began_s = time.monotonic()
     findings = Findings()
-    there: bool | None = True
+    present: bool | None = True
     try:
-        there = ability.check(subject, findings)
+        present = ability.check(subject, findings)
     except (NotMet, PeerFailure, Refused) as failure:
         if subject.options and isinstance(failure, Refused) and failure.status == UNSUPPORTED:
             return _absent(ability, f"refused with these options: {failure.reason}", manual)
@@ -53,15 +53,15 @@ def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result
         if error.exit_code == 130:
             raise
         findings.judge("carried out", False, str(error))
-    for each in subject.noticed:
-        findings.note("the machine that the check ran in", each)
+    for warning in subject.noticed:
+        findings.note("the machine that the check ran in", warning)
     seconds, lines = time.monotonic() - began_s, tuple(findings.lines)
     if findings.broken:
         first = findings.broken[0]
         more = f" (and {len(findings.broken) - 1} more)" if len(findings.broken) > 1 else ""
-        noticed = "".join(f"; {each}" for each in subject.noticed)
-        return Result(ability.name, "fail", f"{first.name}: {first.detail}{more}{noticed}", lines, seconds)
-    if there is False:
+        warnings = "".join(f"; {warning}" for warning in subject.noticed)
+        return Result(ability.name, "fail", f"{first.name}: {first.detail}{more}{warnings}", lines, seconds)
+    if present is False:
         absent = _absent(ability, "declared absent: the sidecar's origin is not loaned", manual)
         return Result(absent.ability, absent.verdict, absent.reason, lines, seconds)
     return Result(ability.name, "pass", "", lines, seconds)

@@ -41,13 +41,13 @@ def check_services(subject: Subject, findings: Findings) -> None:
         rows, problems = _trial(subject, dispatch, {"workload": "request-reply", "rate": "20Hz"})
         # A polled graph on few CPUs keeps no rate.
         reasons = sorted({reason for row in rows for reason in row["reasons"]})
-        wrong = [
+        failures = [
             reason for reason in reasons if not (dispatch == "poll" and reason.startswith("rate-missed"))
         ]
         lost = [f"{row['edge']}: {row['lost']} lost" for row in rows if row["lost"]]
-        what = f"two clients and a server in real workers, by {dispatch}"
+        name = f"two clients and a server in real workers, by {dispatch}"
         findings.judge(
-            what, bool(rows) and not (wrong or lost or problems), "; ".join(wrong + lost + problems)
+            name, bool(rows) and not (failures or lost or problems), "; ".join(failures + lost + problems)
         )
 
 
@@ -61,7 +61,7 @@ def _trial(
         # A polled pipeline on few CPUs keeps no rate; a closed loop has none to keep.
         load = {"workload": "pingpong"} if dispatch == "poll" else {"workload": "pipeline-2", "rate": "50Hz"}
     depth_max = subject.adapter.sidecar.limits.depth_max
-    within = {"depth": str(min(depth_max, USUAL_DEPTH))} if depth_max is not None else {}
+    depth_limit = {"depth": str(min(depth_max, USUAL_DEPTH))} if depth_max is not None else {}
     reliability = "reliable" if "reliable" in abilities.reliability else abilities.reliability[0]
     study = study_from_mapping(
         {
@@ -80,7 +80,7 @@ def _trial(
                 "history": abilities.history[0],
                 "type": "bytes" if "bytes" in abilities.types else abilities.types[0],
                 "placement": placement,
-                **within,
+                **depth_limit,
                 "network": subject.network,
             },
             **({"options": {subject.name: dict(subject.options)}} if subject.options else {}),
@@ -90,7 +90,7 @@ def _trial(
     adapters = discover_adapters(study.options)
     expansion = expand(study, adapters)
     if not expansion.cells:
-        return [], [f"excluded: {each.reason}" for each in expansion.excluded]
+        return [], [f"excluded: {excluded.reason}" for excluded in expansion.excluded]
     with tempfile.TemporaryDirectory(prefix="lagometer-") as folder:
         directory = Path(folder) / "campaign"
         CampaignRun(Assignment(study, expansion.cells, expansion.excluded, adapters, directory)).carry_out()

@@ -51,8 +51,8 @@ class Buckets:
         length -= (masked >> np.minimum(length - 1, 62)) == 0
         bucket = length - self.sub_bucket_bits
         half = 1 << (self.sub_bucket_bits - 1)
-        found: npt.NDArray[np.int64] = ((bucket + 1) * half) + ((values >> bucket) - half)
-        return found
+        indices: npt.NDArray[np.int64] = ((bucket + 1) * half) + ((values >> bucket) - half)
+        return indices
 
 
 def encoded(values: npt.NDArray[np.int64]) -> str:
@@ -67,15 +67,15 @@ def encoded(values: npt.NDArray[np.int64]) -> str:
 
 def _packed(counts: npt.NDArray[np.int64]) -> bytes:
     """The counts up to the last that is not 0; a run of n > 1 zeros is the one number -n."""
-    used = np.flatnonzero(counts)
+    occupied = np.flatnonzero(counts)
     out = bytearray()
-    next_place = 0
-    for place, count in zip(used.tolist(), counts[used].tolist(), strict=True):
-        gap = place - next_place
+    next_index = 0
+    for index, count in zip(occupied.tolist(), counts[occupied].tolist(), strict=True):
+        gap = index - next_index
         if gap:
             out += _zigzag(-gap if gap > 1 else 0)
         out += _zigzag(count)
-        next_place = place + 1
+        next_index = index + 1
     return bytes(out)
 
 

@@ -55,14 +55,14 @@ class Histogram:
 
 def joined(histograms: Sequence[Histogram]) -> Histogram:
     """All values of several histograms, which must have the same scale."""
-    highest = np.concatenate([each.highest for each in histograms])
+    highest = np.concatenate([histogram.highest for histogram in histograms])
     order = np.argsort(highest, kind="stable")
     return Histogram(
-        np.concatenate([each.lowest for each in histograms])[order],
+        np.concatenate([histogram.lowest for histogram in histograms])[order],
         highest[order],
-        np.concatenate([each.counts for each in histograms])[order],
-        min(each.digits for each in histograms),
-        max(each.unit for each in histograms),
+        np.concatenate([histogram.counts for histogram in histograms])[order],
+        min(histogram.digits for histogram in histograms),
+        max(histogram.unit for histogram in histograms),
         histograms[0].scale,
     )
 
@@ -126,29 +126,29 @@ def _plain(body: bytes, where: str) -> Histogram:
     if not (0 <= digits <= 5 and 1 <= unit < 2**62 and math.isfinite(scale) and scale > 0):
         raise ExchangeError(f"{where}: {digits} digits, unit {unit}, scale {scale:g}: no histogram has these")
     if version == 2:
-        places, counts = _variable(payload, where)
+        indices, counts = _variable(payload, where)
     else:
         word = WORDS.get((cookie & SIZE_BITS) >> 4 & 0xE)
         if word is None or len(payload) % int(word[2:]):
             raise ExchangeError(f"{where}: counts of no size that V0 and V1 have")
         all_counts = np.frombuffer(payload, word).astype(np.int64)
-        places = np.flatnonzero(all_counts).astype(np.int64)
-        counts = all_counts[places]
+        indices = np.flatnonzero(all_counts).astype(np.int64)
+        counts = all_counts[indices]
     if (counts < 0).any() or counts.astype(object).sum() >= 2**62:
         raise ExchangeError(f"{where}: a count that can't be; the histogram is damaged")
-    return _bucketed(places, counts, digits, unit, scale, where)
+    return _bucketed(indices, counts, digits, unit, scale, where)
 
 
 def _bucketed(
-    places: Numbers, counts: Numbers, digits: int, unit: int, scale: float, where: str
+    indices: Numbers, counts: Numbers, digits: int, unit: int, scale: float, where: str
 ) -> Histogram:
     """From the places of counters to the values that they stand for."""
     shift = (2 * 10**digits - 1).bit_length() - 1  # half of the sub-buckets are 2 to this power
     magnitude = unit.bit_length() - 1
-    bucket = np.maximum((places >> shift) - 1, 0)
-    first = places < 1 << shift
-    sub = (places & ((1 << shift) - 1)) + np.where(first, 0, 1 << shift)
-    if len(places) and int(bucket.max()) + magnitude + shift + 1 > 62:
+    bucket = np.maximum((indices >> shift) - 1, 0)
+    first = indices < 1 << shift
+    sub = (indices & ((1 << shift) - 1)) + np.where(first, 0, 1 << shift)
+    if len(indices) and int(bucket.max()) + magnitude + shift + 1 > 62:
         raise ExchangeError(f"{where}: a value of more than 62 bits; the histogram is damaged")
     width = np.int64(1) << (bucket + magnitude)
     lowest = sub << (bucket + magnitude)
@@ -157,16 +157,16 @@ def _bucketed(
 
 def _variable(payload: bytes, where: str) -> tuple[Numbers, Numbers]:
     """ZigZag LEB128 of up to 9 bytes: a count, or the negated length of a run of zeros."""
-    places: list[int] = []
+    indices: list[int] = []
     counts: list[int] = []
-    place = at = 0
-    while at < len(payload):
+    index = position = 0
+    while position < len(payload):
         value = shift = 0
         while True:
-            if at >= len(payload):
+            if position >= len(payload):
                 raise ExchangeError(f"{where}: the counts end within a number; the histogram is damaged")
-            byte = payload[at]
-            at += 1
+            byte = payload[position]
+            position += 1
             if shift == 56:  # the ninth byte holds eight bits
                 value |= byte << shift
                 break
@@ -176,9 +176,9 @@ def _variable(payload: bytes, where: str) -> tuple[Numbers, Numbers]:
                 break
         number = (value >> 1) ^ -(value & 1)
         if number > 0:
-            places.append(place)
+            indices.append(index)
             counts.append(number)
-        place += -number if number < 0 else 1
-        if place > 1 << 40:
+        index += -number if number < 0 else 1
+        if index > 1 << 40:
             raise ExchangeError(f"{where}: more counters than a histogram has; it is damaged")
-    return np.array(places, dtype=np.int64), np.array(counts, dtype=np.int64)
+    return np.array(indices, dtype=np.int64), np.array(counts, dtype=np.int64)

@@ -63,8 +63,8 @@ def _trial_lines(campaign: Campaign, cell: str, trial: int, start_s: float) -> I
     assert isinstance(first, int) and isinstance(last, int)
     length_s = max(0.001, (last - first) / 1e9)
     for edge in arrived["edge"].cast(pl.String).unique(maintain_order=True):
-        of_edge = arrived.filter(pl.col("edge") == edge)
-        latency = (of_edge["taken_ns"] - of_edge["publish_ns"]).to_numpy()
+        edge_rows = arrived.filter(pl.col("edge") == edge)
+        latency = (edge_rows["taken_ns"] - edge_rows["publish_ns"]).to_numpy()
         highest_ms = int(latency.max()) / NS_PER_MS
         yield f"Tag={tag(cell, edge)},{start_s:.3f},{length_s:.3f},{highest_ms:.6f},{encoded(latency)}"
 

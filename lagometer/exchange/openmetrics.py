@@ -92,11 +92,11 @@ def _validity(rows: Sequence[Row]) -> Iterator[str]:
 
 def _first_of_trials(rows: Sequence[Row]) -> Iterator[Row]:
     """One row of each trial, for what all its edges have in common."""
-    seen: set[tuple[str, int, object]] = set()
+    trials: set[tuple[str, int, object]] = set()
     for row in rows:
         trial = (row["cell"], row["trial"], row.get("machine"))
-        if trial not in seen:
-            seen.add(trial)
+        if trial not in trials:
+            trials.add(trial)
             yield row
 
 

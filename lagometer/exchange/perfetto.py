@@ -63,10 +63,10 @@ def _published(way: MessageWay) -> int:
 def _valid(campaign: Campaign) -> list[tuple[str, int]]:
     """The valid trials with samples. Raises ExchangeError without one."""
     valid = {(row["cell"], row["trial"]) for row in campaign.cells.to_dicts() if row["valid"]}
-    found = [key for key in trials(campaign) if key in valid]
-    if not found:
+    keys = [key for key in trials(campaign) if key in valid]
+    if not keys:
         raise ExchangeError(f"{campaign.directory}: no valid trial has samples, so there are no messages")
-    return found
+    return keys
 
 
 def _write(path: Path, ways: Iterable[MessageWay]) -> None:
@@ -122,19 +122,19 @@ class _Writer:
         trial = f"{way.cell} #{way.trial}"
         flow = _number(trial, way.edge, str(way.sequence), str(way.publish_ns), str(way.latency_ns))
         common: Notes = {"cell": way.cell, "trial": way.trial, "latency_ns": way.latency_ns}
-        own: Notes = {"edge": way.edge, "sequence": way.sequence, "chosen": way.chosen}
+        identity: Notes = {"edge": way.edge, "sequence": way.sequence, "chosen": way.chosen}
         name = f"{way.edge}, {way.chosen}" + ("" if way.place is None else f" {way.place}")
-        whole = (way.publish_ns, way.publish_ns + way.latency_ns)
-        self._slice(self._messages(trial), whole, name, common | own)
+        message_span = (way.publish_ns, way.publish_ns + way.latency_ns)
+        self._slice(self._messages(trial), message_span, name, common | identity)
         for number, stay in enumerate(way.stays, start=1):
             row, end_row = way.rows[stay.row], way.rows[stay.end_row]
-            about: Notes = {"edge": stay.edge, "sequence": stay.sequence, "worker": row.worker}
+            notes: Notes = {"edge": stay.edge, "sequence": stay.sequence, "worker": row.worker}
             if stay.row != stay.end_row:
-                about["to"] = f"{end_row.worker or 'not known'}: {_thread_name(end_row)}"
-            about |= _share(stay)
+                notes["to"] = f"{end_row.worker or 'not known'}: {_thread_name(end_row)}"
+            notes |= _share(stay)
             span = (way.publish_ns + stay.begin_ns, way.publish_ns + stay.end_ns)
             last = number == len(way.stays)
-            self._slice(self._thread(trial, row), span, stay.layer, common | about, (flow, last))
+            self._slice(self._thread(trial, row), span, stay.layer, common | notes, (flow, last))
 
     def _slice(
         self, track: _Track, span: Span, name: str, notes: Notes, flow: tuple[int, bool] | None = None
@@ -168,11 +168,11 @@ class _Writer:
         number = len(track.ends_ns) - 1
         if number == 0:
             return track.uuid
-        beside = _number(str(track.uuid), str(number))
+        extra_uuid = _number(str(track.uuid), str(number))
         self._describe(
-            TrackDescriptor(uuid=beside, parent_uuid=track.uuid, name=f"{track.name} ({number + 1})")
+            TrackDescriptor(uuid=extra_uuid, parent_uuid=track.uuid, name=f"{track.name} ({number + 1})")
         )
-        return beside
+        return extra_uuid
 
     def _messages(self, trial: str) -> _Track:
         key = (trial,)
@@ -186,15 +186,15 @@ class _Writer:
         process, key = (trial, worker), (trial, worker, row.thread, str(row.number))
         if process not in self._pids:
             self._pids[process] = self._new_number()
-            told = TrackDescriptor(uuid=_number(*process))
-            told.process.pid = self._pids[process]
-            told.process.process_name = f"{worker} of {trial}"
-            self._describe(told)
+            descriptor = TrackDescriptor(uuid=_number(*process))
+            descriptor.process.pid = self._pids[process]
+            descriptor.process.process_name = f"{worker} of {trial}"
+            self._describe(descriptor)
         if key not in self._tracks:
-            told = TrackDescriptor(uuid=_number(*key), parent_uuid=_number(*process))
-            told.thread.pid, told.thread.tid = self._pids[process], self._new_number()
-            told.thread.thread_name = _thread_name(row)
-            self._describe(told)
+            descriptor = TrackDescriptor(uuid=_number(*key), parent_uuid=_number(*process))
+            descriptor.thread.pid, descriptor.thread.tid = self._pids[process], self._new_number()
+            descriptor.thread.thread_name = _thread_name(row)
+            self._describe(descriptor)
             self._tracks[key] = _Track(_number(*key), _thread_name(row))
         return self._tracks[key]
 
@@ -202,10 +202,10 @@ class _Writer:
         """One that no process or thread of the trace has; 0 and 1 mean something of their own."""
         return 2 + len(self._pids) + len(self._tracks)
 
-    def _describe(self, told: TrackDescriptor) -> None:
+    def _describe(self, descriptor: TrackDescriptor) -> None:
         packet = self._builder.create_packet()
         packet.trusted_packet_sequence_id = SEQUENCE_ID
-        packet.track_descriptor.CopyFrom(told)
+        packet.track_descriptor.CopyFrom(descriptor)
         self._builder.write_packet(packet)
 
     def _packet(self, uuid: int, time_ns: int, kind: TrackEvent.Type) -> TracePacket:
@@ -226,7 +226,10 @@ def _share(stay: Stay) -> Notes:
         "waiting_for_cpu_ns": share.waiting_ns,
         "running_ns": share.running_ns,
     }
-    ran = [f"{each.name} ({each.thread}) on CPU {each.cpu} for {each.ran_ns} ns" for each in share.instead]
+    ran = [
+        f"{runner.name} ({runner.thread}) on CPU {runner.cpu} for {runner.ran_ns} ns"
+        for runner in share.instead
+    ]
     return {**times, "ran_instead": ", ".join(ran) or None}
 
 

@@ -81,10 +81,10 @@ def start_holder(device: Path, note: Callable[[Holder], None], *, with_parent: b
     )
     assert process.stdin is not None and process.stdout is not None
     with process.stdin, process.stdout:
-        said = process.stdout.readline().decode(errors="replace").strip()
-        if not said:
+        answer = process.stdout.readline().decode(errors="replace").strip()
+        if not answer:
             raise OSError("the process that holds the tuning could not be started")
-        note(Holder(process.pid, _started_ticks(process.pid) or 0, "" if said == "held" else said))
+        note(Holder(process.pid, _started_ticks(process.pid) or 0, "" if answer == "held" else answer))
         process.stdin.write(b"\n")
     process.returncode = 0  # it goes on without us: no warning about that
 

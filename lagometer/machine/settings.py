@@ -47,30 +47,30 @@ def read(root: Path, path: str) -> str | None:
 
 def _governors(root: Path) -> Iterator[Wanted]:
     folder = "sys/devices/system/cpu"
-    found = sorted(root.glob(f"{folder}/cpu[0-9]*/cpufreq/scaling_governor"))
-    if not found:
+    paths = sorted(root.glob(f"{folder}/cpu[0-9]*/cpufreq/scaling_governor"))
+    if not paths:
         yield Wanted("governor", folder, GOVERNOR, "the kernel scales no frequencies (a virtual machine?)")
-    for path in found:
-        here = str(path.relative_to(root))
-        offered = read(root, here.replace("scaling_governor", "scaling_available_governors")) or ""
+    for path in paths:
+        relative = str(path.relative_to(root))
+        offered = read(root, relative.replace("scaling_governor", "scaling_available_governors")) or ""
         obstacle = "" if GOVERNOR in offered.split() else f"the driver offers {offered or 'none'} only"
-        yield Wanted(f"governor {path.parent.parent.name}", here, GOVERNOR, obstacle)
+        yield Wanted(f"governor {path.parent.parent.name}", relative, GOVERNOR, obstacle)
 
 
 def _sysctls(root: Path) -> Iterator[Wanted]:
-    for name, least in SYSCTLS_MIN.items():
+    for name, minimum in SYSCTLS_MIN.items():
         path = "proc/sys/" + name.replace(".", "/")
-        now = read(root, path)
-        if now is None or not now.isdigit():
-            yield Wanted(name, path, str(least), "the kernel does not show it here (a network namespace?)")
+        current = read(root, path)
+        if current is None or not current.isdigit():
+            yield Wanted(name, path, str(minimum), "the kernel does not show it here (a network namespace?)")
         else:
-            yield Wanted(name, path, str(max(least, int(now))))
+            yield Wanted(name, path, str(max(minimum, int(current))))
 
 
 def _interrupts(root: Path) -> Iterator[Wanted]:
     """All interrupts go to the first CPU, so that the others are left alone."""
-    found = sorted(root.glob("proc/irq/[0-9]*/smp_affinity_list"), key=lambda path: int(path.parent.name))
-    if not found:
+    paths = sorted(root.glob("proc/irq/[0-9]*/smp_affinity_list"), key=lambda path: int(path.parent.name))
+    if not paths:
         yield Wanted("interrupts", "proc/irq", "0", "the kernel shows no interrupts here")
-    for path in found:
+    for path in paths:
         yield Wanted(f"interrupt {path.parent.name}", str(path.relative_to(root)), "0")

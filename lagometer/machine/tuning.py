@@ -65,13 +65,13 @@ class Tuning:
     def as_json(self) -> dict[str, Any]:
         """Returns it in the form of the state file."""
         holder = self.holder.as_json() if self.holder is not None else None
-        return {**asdict(self), "holder": holder, "changes": [asdict(each) for each in self.changes]}
+        return {**asdict(self), "holder": holder, "changes": [asdict(change) for change in self.changes]}
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Tuning:
         """Returns what `as_json` made."""
         holder = Holder.of_json(value["holder"]) if value["holder"] is not None else None
-        changes = tuple(Change(**each) for each in value["changes"])
+        changes = tuple(Change(**change) for change in value["changes"])
         return cls(changes, holder, str(value["boot"]), bool(value["complete"]), bool(value["lasting"]))
 
 
@@ -103,7 +103,7 @@ class Tuner:
             self._recover()
             if self.status() is not None:
                 raise TuningError("the machine is tuned already (`lagometer tune-host revert` restores it)")
-            planned = [self._planned(each) for each in wanted(self._root)]
+            planned = [self._planned(setting) for setting in wanted(self._root)]
             tuning = Tuning(tuple(planned), None, _boot(), complete=False, lasting=lasting)
             self._write(tuning)
 
@@ -143,12 +143,20 @@ class Tuner:
         tuning = self.status()
         return self._put_back(tuning) if tuning is not None and not tuning.in_force else []
 
-    def _planned(self, each: Wanted) -> Change:
+    def _planned(self, setting: Wanted) -> Change:
         """A change as it is written down before it is made: `after` is what is to be written."""
-        now = None if each.obstacle else read(self._root, each.path)
-        if now is None:
-            return Change(each.name, each.path, None, None, "absent", each.obstacle or "it can't be read")
-        return Change(each.name, each.path, now, each.value, "already" if now == each.value else "changed")
+        current = None if setting.obstacle else read(self._root, setting.path)
+        if current is None:
+            return Change(
+                setting.name, setting.path, None, None, "absent", setting.obstacle or "it can't be read"
+            )
+        return Change(
+            setting.name,
+            setting.path,
+            current,
+            setting.value,
+            "already" if current == setting.value else "changed",
+        )
 
     def _change(self, planned: Change) -> Change:
         if planned.verdict != "changed":
@@ -181,16 +189,20 @@ class Tuner:
         changes = []
         if tuning.boot == _boot():  # else a restart has put everything back
             changes = [
-                self._restore(each, tuning.complete) for each in tuning.changes if each.verdict == "changed"
+                self._restore(change, tuning.complete)
+                for change in tuning.changes
+                if change.verdict == "changed"
             ]
         if tuning.holder is not None:
             end_holder(tuning.holder)
-        failed = [each for each in changes if each.verdict == "refused"]
+        failed = [change for change in changes if change.verdict == "refused"]
         if failed:
-            self._write(replace(tuning, changes=tuple(replace(each, verdict="changed") for each in failed)))
+            self._write(
+                replace(tuning, changes=tuple(replace(change, verdict="changed") for change in failed))
+            )
             raise TuningError(
                 "could not be restored: "
-                + "; ".join(f"{each.name} to {each.before}: {each.why}" for each in failed)
+                + "; ".join(f"{change.name} to {change.before}: {change.why}" for change in failed)
             )
         with contextlib.suppress(FileNotFoundError):
             (self._folder / STATE).unlink()
@@ -198,11 +210,11 @@ class Tuner:
 
     def _restore(self, change: Change, complete: bool) -> Change:
         """Without `complete` it is not known whether the change was made, nor how the kernel spells it."""
-        now = read(self._root, change.path)
-        if now == change.before:
+        current = read(self._root, change.path)
+        if current == change.before:
             return replace(change, verdict="restored")
-        if complete and now != change.after:
-            return replace(change, verdict="left", why=f"something else has set it to {now}")
+        if complete and current != change.after:
+            return replace(change, verdict="left", why=f"something else has set it to {current}")
         refusal = self._set(change.path, change.before or "")
         return replace(change, verdict="refused" if refusal else "restored", why=refusal)
 
@@ -223,13 +235,13 @@ class Tuner:
     def _write(self, tuning: Tuning) -> None:
         """Writes the state file, whole or not at all, and syncs it. Raises `TuningError`."""
         path = self._folder / STATE
-        beside = path.with_name(f".{STATE}.partial")
+        partial = path.with_name(f".{STATE}.partial")
         try:
-            with beside.open("w", encoding="utf-8") as stream:
+            with partial.open("w", encoding="utf-8") as stream:
                 json.dump(tuning.as_json(), stream, indent=2)
                 stream.flush()
                 os.fsync(stream.fileno())
-            beside.replace(path)
+            partial.replace(path)
         except OSError as error:
             raise TuningError(f"{path}: {error.strerror}; tuning needs root") from error
 

@@ -57,10 +57,10 @@ def _fewer(rows: list[Row]) -> tuple[list[Row], list[str]]:
     """As many rows of single trials as the page holds, and what is said about the others."""
     over = [row for row in rows if row.trial is None]
     single = [row for row in rows if row.trial is not None]
-    kept = single[: max(0, limits.ROWS_MAX - len(over))]
-    if len(kept) == len(single):
+    shown = single[: max(0, limits.ROWS_MAX - len(over))]
+    if len(shown) == len(single):
         return rows, []
-    said = (
-        f"The table holds {len(kept):,} of {len(single):,} rows of single trials; all are in cells.parquet."
+    note = (
+        f"The table holds {len(shown):,} of {len(single):,} rows of single trials; all are in cells.parquet."
     )
-    return [*over, *kept], [said]
+    return [*over, *shown], [note]

@@ -41,13 +41,13 @@ def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> Compar
         directory_b=b.directory.name,
         alpha=comparison.alpha,
         verdict=comparison.verdict,
-        cells=[_cell(each, b) for each in comparison.cells],
+        cells=[_cell(cell, b) for cell in comparison.cells],
         control=_cell(control, b.control or b) if control is not None else None,
         only_a=comparison.only_a,
         only_b=comparison.only_b,
         differences=[
-            Difference(what=each.what, a=plain_text(each.a), b=plain_text(each.b))
-            for each in comparison.differences
+            Difference(what=difference.what, a=plain_text(difference.a), b=plain_text(difference.b))
+            for difference in comparison.differences
         ],
         settings=list(_settings(comparison, a, b)),
     )
@@ -70,21 +70,21 @@ def _cell(compared: CellComparison, b: Campaign) -> ComparedCell:
         quantities=[
             ComparedQuantity(
                 quantity=name,
-                a_ns=found.a_ns,
-                a_low_ns=found.a_low_ns,
-                a_high_ns=found.a_high_ns,
-                b_ns=found.b_ns,
-                b_low_ns=found.b_low_ns,
-                b_high_ns=found.b_high_ns,
-                ratio=_finite(found.ratio),
-                low=_finite(found.low),
-                high=_finite(found.high),
-                p=found.p_corrected,
-                detectable=_finite(found.detectable),
-                verdict=found.verdict,
-                why=found.why,
+                a_ns=quantity.a_ns,
+                a_low_ns=quantity.a_low_ns,
+                a_high_ns=quantity.a_high_ns,
+                b_ns=quantity.b_ns,
+                b_low_ns=quantity.b_low_ns,
+                b_high_ns=quantity.b_high_ns,
+                ratio=_finite(quantity.ratio),
+                low=_finite(quantity.low),
+                high=_finite(quantity.high),
+                p=quantity.p_corrected,
+                detectable=_finite(quantity.detectable),
+                verdict=quantity.verdict,
+                why=quantity.why,
             )
-            for name, found in compared.quantities.items()
+            for name, quantity in compared.quantities.items()
         ],
         cpu_per_message_a_ns=compared.cpu_per_message_a.value_ns,
         cpu_per_message_a_low_ns=compared.cpu_per_message_a.low_ns,
@@ -102,11 +102,16 @@ def _finite(value: float | None) -> float | None:
 def _settings(comparison: Comparison, a: Campaign, b: Campaign) -> Iterator[SettingDifference]:
     """The effective settings that differ, each with the number of compared cells where it does."""
     counted: dict[tuple[str, str, str, str | None, str | None], int] = {}
-    for each in comparison.cells:
-        of_a, of_b = effective_of_both((a.manifest, each.cell_a), (b.manifest, each.cell_b))
-        for place in dict.fromkeys((*of_a, *of_b)):
-            one, other = (plain_text(told[place]) if place in told else None for told in (of_a, of_b))
-            if one != other:
-                counted[(*place, one, other)] = counted.get((*place, one, other), 0) + 1
-    for (adapter, described, name, one, other), cells in counted.items():
-        yield SettingDifference(adapter=adapter, object=described, name=name, a=one, b=other, cells=cells)
+    for cell in comparison.cells:
+        settings_a, settings_b = effective_of_both((a.manifest, cell.cell_a), (b.manifest, cell.cell_b))
+        for setting in dict.fromkeys((*settings_a, *settings_b)):
+            value_a, value_b = (
+                plain_text(settings[setting]) if setting in settings else None
+                for settings in (settings_a, settings_b)
+            )
+            if value_a != value_b:
+                counted[(*setting, value_a, value_b)] = counted.get((*setting, value_a, value_b), 0) + 1
+    for (adapter, object_name, name, value_a, value_b), cells in counted.items():
+        yield SettingDifference(
+            adapter=adapter, object=object_name, name=name, a=value_a, b=value_b, cells=cells
+        )

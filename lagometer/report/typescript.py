@@ -26,7 +26,7 @@ def type_name(annotation: object) -> str:
         return annotation.__name__
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
-        return " | ".join(type_name(each) for each in arguments)
+        return " | ".join(type_name(argument) for argument in arguments)
     if origin is list:
         item = type_name(arguments[0])
         return f"({item})[]" if " | " in item else f"{item}[]"
@@ -51,22 +51,23 @@ FILES = {
 def render(module: types.ModuleType) -> str:
     """The whole file of one module's models. What it takes from another one is imported from there."""
     models = {
-        name: each
-        for name, each in vars(module).items()
-        if inspect.isclass(each) and issubclass(each, Model) and each is not Model
+        name: member
+        for name, member in vars(module).items()
+        if inspect.isclass(member) and issubclass(member, Model) and member is not Model
     }
-    taken: dict[str, list[str]] = {}
-    for name, each in models.items():
-        if each.__module__ != module.__name__:
-            taken.setdefault(each.__module__, []).append(name)
-    files = {each.__name__: file.removesuffix(".ts") for file, each in FILES.items()}
+    names_by_module: dict[str, list[str]] = {}
+    for name, used_model in models.items():
+        if used_model.__module__ != module.__name__:
+            names_by_module.setdefault(used_model.__module__, []).append(name)
+    files = {file_module.__name__: file.removesuffix(".ts") for file, file_module in FILES.items()}
     path = module.__name__.replace(".", "/")
     lines = [
         "// SPDX-License-Identifier: Apache-2.0",
         f"// Generated from {path}.py by `python -m lagometer.report.typescript web/src`; do not edit.",
     ]
     imports = [
-        f'import type {{ {", ".join(names)} }} from "./{files[source]}";' for source, names in taken.items()
+        f'import type {{ {", ".join(names)} }} from "./{files[source]}";'
+        for source, names in names_by_module.items()
     ]
     lines += ["", *imports] if imports else []
     for name, model in models.items():
@@ -74,7 +75,7 @@ def render(module: types.ModuleType) -> str:
             continue
         lines += ["", "/**"]
         lines += [f" * {line}".rstrip() for line in inspect.cleandoc(model.__doc__ or "").splitlines()]
-        base = next(each for each in model.__mro__[1:] if issubclass(each, Model))
+        base = next(ancestor for ancestor in model.__mro__[1:] if issubclass(ancestor, Model))
         known = frozenset(base.model_fields)
         lines += [" */", f"export interface {name}{f' extends {base.__name__}' if known else ''} {{"]
         hints = typing.get_type_hints(model)

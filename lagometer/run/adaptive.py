@@ -57,14 +57,14 @@ class Stopping:
     def remaining(self) -> int:
         """How many trials are left in all; of an adaptive campaign, as many as are expected."""
         if self.adaptive:
-            return sum(each.remaining() for each in self._progress.values())
+            return sum(progress.remaining() for progress in self._progress.values())
         if self._valid_wanted is not None:
             return sum(
-                min(self._valid_wanted - self._valid[cell], self._trials_max - done)
-                for cell, done in self._carried_out.items()
+                min(self._valid_wanted - self._valid[cell], self._trials_max - carried_out)
+                for cell, carried_out in self._carried_out.items()
                 if self.stopped(cell) is None
             )
-        return sum(self._trials[cell] - done for cell, done in self._carried_out.items())
+        return sum(self._trials[cell] - carried_out for cell, carried_out in self._carried_out.items())
 
     def counts(self) -> dict[str, int] | None:
         """How many cells were ended by what; None where the number of trials is fixed."""

@@ -105,7 +105,9 @@ class CampaignRun:
         self._spent: list[float] = []
         self.tally = Tally(
             dir=str(assignment.directory),
-            excluded=[{"cell": each.cell, "reason": each.reason} for each in assignment.excluded],
+            excluded=[
+                {"cell": exclusion.cell, "reason": exclusion.reason} for exclusion in assignment.excluded
+            ],
         )
 
     def carry_out(self) -> Tally:
@@ -160,7 +162,7 @@ class CampaignRun:
             estimates = make_estimates(campaign, self._stopping.progress)
             self._results.write_estimates(estimates)
             for check in long_checks(campaign, known_of(estimates)):
-                self.tally.warnings += [f"long trial of {check.cell}: {each}" for each in check.remarks()]
+                self.tally.warnings += [f"long trial of {check.cell}: {remark}" for remark in check.remarks()]
         except StoreError as error:
             self.tally.warnings.append(f"no intervals: {error}")
 
@@ -190,8 +192,8 @@ class CampaignRun:
 
     def _run_blocks(self, turn: _Turn) -> None:
         """Runs block after block until every cell has enough trials, a trial of the control before each."""
-        study, done = self._assignment.study, self._results.trials.done
-        by, control = control_cell(study, self._assignment.adapters)
+        study, finished = self._assignment.study, self._results.trials.done
+        control_study, control = control_cell(study, self._assignment.adapters)
         if isinstance(control, Excluded):
             self.tally.control = Beside(excluded=control.reason)
             turn.progress.note(f"no control: {control.reason}")
@@ -201,10 +203,10 @@ class CampaignRun:
             missing = [
                 cell
                 for cell in block
-                if self._stopping.stopped(cell.id) is None and (cell.id, trial) not in done
+                if self._stopping.stopped(cell.id) is None and (cell.id, trial) not in finished
             ]
-            if missing and by is not None and isinstance(control, Cell):
-                self._run_beside(turn, by, control, trial, self._results.control)
+            if missing and control_study is not None and isinstance(control, Cell):
+                self._run_beside(turn, control_study, control, trial, self._results.control)
             for cell in missing:
                 self._run_own(turn, cell, trial)
             if missing:
@@ -212,22 +214,22 @@ class CampaignRun:
 
     def _run_own(self, turn: _Turn, cell: Cell, trial: int) -> None:
         """Carries out a trial of the study."""
-        done = self._run(turn, self._assignment.study.of(cell), cell, trial, self._results.trials)
+        result = self._run(turn, self._assignment.study.of(cell), cell, trial, self._results.trials)
         finished = self._results.trials.done[(cell.id, trial)]
-        self._stopping.add(cell.id, finished, done.samples)
-        self._count(cell.id, trial, finished, done.warnings)
+        self._stopping.add(cell.id, finished, result.samples)
+        self._count(cell.id, trial, finished, result.warnings)
         self.tally.remaining = self._stopping.remaining()
         turn.progress.expect(self.tally.finished - self.tally.resumed + self.tally.remaining)
-        turn.progress.end(cell.id, trial, done.valid, done.reasons, finished.spent_s)
+        turn.progress.end(cell.id, trial, result.valid, result.reasons, finished.spent_s)
 
     def _run_beside(self, turn: _Turn, study: Study, cell: Cell, trial: int, store: TrialStore) -> None:
         """Carries out a trial that is not the study's own."""
         if (cell.id, trial) in store.done:
             return
-        done = self._run(turn, study, cell, trial, store)
-        if not done.valid:
+        result = self._run(turn, study, cell, trial, store)
+        if not result.valid:
             kind = "control" if store is self._results.control else "long trial"
-            turn.progress.note(f"{kind} {cell.id} #{trial} failed ({'; '.join(done.reasons)})")
+            turn.progress.note(f"{kind} {cell.id} #{trial} failed ({'; '.join(result.reasons)})")
 
     def _run_long_trials(self, turn: _Turn) -> None:
         study, cells = self._assignment.study, self._assignment.cells
@@ -241,11 +243,11 @@ class CampaignRun:
         if self._out_of_time((study.trial_ns() - self._assignment.study.trial_ns()) / NS_PER_S):
             raise OutOfTime
         turn.progress.begin(cell.id, trial)
-        done = self._runner.run(turn.conductor, study, cell, trial, store)
+        result = self._runner.run(turn.conductor, study, cell, trial, store)
         if store is self._results.trials:
-            self._results.learn(cell.id, done.outcome)
+            self._results.learn(cell.id, result.outcome)
             self._spent.append(store.done[(cell.id, trial)].spent_s)
-        return done
+        return result
 
     def _predicted_s(self) -> float:
         """How long the next trial of the study will take, about."""
@@ -288,7 +290,7 @@ class CampaignRun:
         self.tally.stopped = self._stopping.counts()
         for part, store in (("control", self._results.control), ("long_trials", self._results.long)):
             if store.done:
-                valid = sum(each.valid for each in store.done.values())
+                valid = sum(finished.valid for finished in store.done.values())
                 cells = list(dict.fromkeys(cell for cell, _ in store.done))
                 setattr(self.tally, part, Beside(cells, valid, len(store.done) - valid))
         self._results.finish("finished" if self.tally.remaining == 0 else "interrupted")
@@ -320,21 +322,21 @@ class CampaignRun:
 
     def _options(self) -> dict[str, dict[str, Any]]:
         """Which effective settings tell of each option, by adapter, as the sidecars declare it."""
-        used = {name for cell in self._assignment.cells for name in cell.adapters}
-        kept = {"default", "reported", "only_with"}
+        adapter_names = {name for cell in self._assignment.cells for name in cell.adapters}
+        fields = {"default", "reported", "only_with"}
         return {
             name: {
-                key: option.model_dump(mode="json", include=kept) for key, option in sidecar.options.items()
+                key: option.model_dump(mode="json", include=fields) for key, option in sidecar.options.items()
             }
-            for name in sorted(used & set(self._assignment.adapters))
+            for name in sorted(adapter_names & set(self._assignment.adapters))
             if (sidecar := self._assignment.adapters[name].sidecar).options
         }
 
     def _traps(self) -> dict[str, list[dict[str, Any]]]:
         """What the sidecars declare, by adapter, so that a campaign can be read where no adapter is."""
-        used = {name for cell in self._assignment.cells for name in cell.adapters}
+        adapter_names = {name for cell in self._assignment.cells for name in cell.adapters}
         adapters = self._assignment.adapters
-        declared = {name: adapters[name].sidecar.traps for name in sorted(used & set(adapters))}
+        declared = {name: adapters[name].sidecar.traps for name in sorted(adapter_names & set(adapters))}
         return {
             name: [trap.model_dump(mode="json") for trap in traps]
             for name, traps in declared.items()
@@ -344,22 +346,22 @@ class CampaignRun:
 
 def _most_trials(study: Study) -> int:
     """Blocks that no campaign goes beyond; cells of parts with fewer trials are not in the later ones."""
-    return max(each.most_trials() for each in study.parts.values() or (study,))
+    return max(part.most_trials() for part in study.parts.values() or (study,))
 
 
 def _topics(cell: Cell) -> dict[str, dict[str, Any]]:
     """What each topic carries; of drawn or recorded payloads the smallest, the mean and the largest."""
-    found = {}
+    topics = {}
     for topic, traffic in cell.traffic.items():
-        found[topic] = {key: value for key, value in vars(traffic).items() if key != "sizes_bytes"}
+        topics[topic] = {key: value for key, value in vars(traffic).items() if key != "sizes_bytes"}
         if traffic.sizes_bytes:
             sizes = {
                 "min": min(traffic.sizes_bytes),
                 "mean": traffic.mean_bytes,
                 "max": traffic.payload_bytes,
             }
-            found[topic]["payload_bytes"] = sizes
-    return found
+            topics[topic]["payload_bytes"] = sizes
+    return topics
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def wire_counts(outcome: TrialOutcome) -> tuple[dict[str, int], tuple[str, ...]]
     hosts = [host for host in outcome.hosts if host.captured is not None and host.packets is not None]
     if not hosts or len(hosts) < len(outcome.hosts) or not outcome.measure_end_ns:
         return {}, ()
-    if any(link_done(done).get("back_end") == USER_SPACE for _, done in outcome.links):
+    if any(link_done(daemon).get("back_end") == USER_SPACE for _, daemon in outcome.links):
         return {}, (f"capture: {PAST}",)
     total: Counter[str] = Counter()
     untold = False
@@ -109,10 +109,10 @@ def wire_counts(outcome: TrialOutcome) -> tuple[dict[str, int], tuple[str, ...]]
             return {}, (f"capture: host {host.name}: {error}",)
         total.update(window.counts)
         untold = untold or window.rtps - window.unclear < TOLD_APART_SHARE * window.rtps
-    found = {name: total[name] for name in WIRE_COUNTS}
+    counts = {name: total[name] for name in WIRE_COUNTS}
     if untold:
-        del found["resent"]
-    return found, ()
+        del counts["resent"]
+    return counts, ()
 
 
 def _of_host(host: HostOutcome, outcome: TrialOutcome) -> _Window:
@@ -136,18 +136,18 @@ def _of_host(host: HostOutcome, outcome: TrialOutcome) -> _Window:
 
 def sent_here(packets: Iterable[Packet], captured: Captured) -> Iterator[Packet]:
     """Gives the packets that this host sent."""
-    return (each for each in packets if each.interface == LOOPBACK or each.source == captured.address)
+    return (packet for packet in packets if packet.interface == LOOPBACK or packet.source == captured.address)
 
 
 def counted(packets: Iterable[Packet], begin_ns: int, end_ns: int) -> _Window:
     """Counts what was sent from `begin_ns` to `end_ns`, and the bytes of discovery before."""
-    every = list(packets)
-    kinds = {packet.number: _kind(packet) for packet in every}
+    all_packets = list(packets)
+    kinds = {packet.number: _kind(packet) for packet in all_packets}
     window = _Window()
-    seen: set[tuple[object, ...]] = set()
-    for packet in every:
+    sent_data: set[tuple[object, ...]] = set()
+    for packet in all_packets:
         kind = kinds[packet.number] if not packet.reassembled_in else kinds.get(packet.reassembled_in, OTHER)
-        again = _sent_again(packet, seen)
+        resent = _sent_again(packet, sent_data)
         if packet.time_ns < begin_ns and kind == DISCOVERY:
             window.counts["startup_discovery_bytes"] += packet.size_bytes
         if not begin_ns <= packet.time_ns < end_ns:
@@ -155,7 +155,7 @@ def counted(packets: Iterable[Packet], begin_ns: int, end_ns: int) -> _Window:
         window.counts["packets"] += 1
         window.counts["bytes"] += packet.size_bytes
         window.counts[kind] += packet.size_bytes
-        window.counts["resent"] += again
+        window.counts["resent"] += resent
         _count_submessages(packet, window)
     return window
 
@@ -166,33 +166,33 @@ def _count_submessages(packet: Packet, window: _Window) -> None:
         window.unclear += 1
         return
     window.rtps += bool(packet.submessages)
-    for each in packet.submessages:
-        if each.built_in:
+    for submessage in packet.submessages:
+        if submessage.built_in:
             continue
-        window.counts["data"] += each.kind in (DATA, DATA_FRAGMENT)
-        window.counts["fragments"] += len(each.fragments)
-        window.counts["heartbeats"] += each.kind in (HEARTBEAT, HEARTBEAT_FRAGMENT)
-        window.counts["acknacks"] += each.kind in (ACKNACK, NACK_FRAGMENTS)
+        window.counts["data"] += submessage.kind in (DATA, DATA_FRAGMENT)
+        window.counts["fragments"] += len(submessage.fragments)
+        window.counts["heartbeats"] += submessage.kind in (HEARTBEAT, HEARTBEAT_FRAGMENT)
+        window.counts["acknacks"] += submessage.kind in (ACKNACK, NACK_FRAGMENTS)
 
 
-def _sent_again(packet: Packet, seen: set[tuple[object, ...]]) -> int:
+def _sent_again(packet: Packet, sent_data: set[tuple[object, ...]]) -> int:
     """Returns how many of its data went to the same place before; copies for several places don't count."""
-    again = 0
-    for each in packet.submessages or ():
-        if each.built_in or each.kind not in (DATA, DATA_FRAGMENT):
+    resent = 0
+    for submessage in packet.submessages or ():
+        if submessage.built_in or submessage.kind not in (DATA, DATA_FRAGMENT):
             continue
-        for fragment in each.fragments or (0,):
-            key = (packet.participant, each.writer, each.sequence, fragment, packet.destination)
-            again += key in seen
-            seen.add(key)
-    return again
+        for fragment in submessage.fragments or (0,):
+            key = (packet.participant, submessage.writer, submessage.sequence, fragment, packet.destination)
+            resent += key in sent_data
+            sent_data.add(key)
+    return resent
 
 
 def _kind(packet: Packet) -> str:
     """Returns what its bytes are for."""
     submessages = packet.submessages or ()
-    user = [each for each in submessages if not each.built_in]
-    if any(each.kind in (DATA, DATA_FRAGMENT) for each in user):
+    user = [submessage for submessage in submessages if not submessage.built_in]
+    if any(submessage.kind in (DATA, DATA_FRAGMENT) for submessage in user):
         return USER_DATA
     if user:
         return CONTROL
@@ -201,8 +201,8 @@ def _kind(packet: Packet) -> str:
 
 def packets_of(path: Path) -> Iterator[Packet]:
     """Gives the packets of a file in their order. Raises `CaptureError`."""
-    wanted = [word for name in FIELDS for word in ("-e", name)]
-    command = (PROGRAM, "-n", "-r", str(path), "-T", "fields", "-E", "separator=/t", *wanted)
+    options = [word for name in FIELDS for word in ("-e", name)]
+    command = (PROGRAM, "-n", "-r", str(path), "-T", "fields", "-E", "separator=/t", *options)
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -213,10 +213,10 @@ def packets_of(path: Path) -> Iterator[Packet]:
         assert process.stdout is not None and process.stderr is not None
         for line in process.stdout:
             yield packet_of(line.rstrip("\n").split("\t"))
-        said = process.stderr.read().strip().splitlines()
+        error_lines = process.stderr.read().strip().splitlines()
     if process.returncode != 0:
         raise CaptureError(
-            f"{PROGRAM} can't read {path}: {said[-1] if said else f'code {process.returncode}'}"
+            f"{PROGRAM} can't read {path}: {error_lines[-1] if error_lines else f'code {process.returncode}'}"
         )
 
 
@@ -224,29 +224,29 @@ def packet_of(words: Sequence[str]) -> Packet:
     """Reads the fields of one packet. Raises `CaptureError`."""
     if len(words) != len(FIELDS):
         raise CaptureError(f"{PROGRAM} wrote {len(words)} fields of a packet instead of {len(FIELDS)}")
-    given = dict(zip(FIELDS, words, strict=True))
-    seconds, _, fraction = given["frame.time_epoch"].partition(".")
+    fields = dict(zip(FIELDS, words, strict=True))
+    seconds, _, fraction = fields["frame.time_epoch"].partition(".")
     return Packet(
-        number=int(given["frame.number"]),
+        number=int(fields["frame.number"]),
         time_ns=int(seconds) * NS_PER_S + int(fraction.ljust(9, "0")[:9]),
-        size_bytes=int(given["frame.len"]),
-        interface=given["frame.interface_name"],
-        source=given["ip.src"],
-        destination=f"{given['ip.dst']}:{given['udp.dstport']}",
-        reassembled_in=int(given["ip.reassembled_in"] or 0),
-        participant=given["rtps.guidPrefix.src"],
-        submessages=_submessages(given),
+        size_bytes=int(fields["frame.len"]),
+        interface=fields["frame.interface_name"],
+        source=fields["ip.src"],
+        destination=f"{fields['ip.dst']}:{fields['udp.dstport']}",
+        reassembled_in=int(fields["ip.reassembled_in"] or 0),
+        participant=fields["rtps.guidPrefix.src"],
+        submessages=_submessages(fields),
     )
 
 
-def _submessages(given: dict[str, str]) -> tuple[Submessage, ...] | None:
+def _submessages(fields: dict[str, str]) -> tuple[Submessage, ...] | None:
     """Returns those that name a writer; None where the fields don't add up to submessages."""
-    kinds = [kind for kind in _numbers(given["rtps.sm.id"]) if kind in SEQUENCES]
-    writers = _numbers(given["rtps.sm.wrEntityId"])
-    sequences = _numbers(given["rtps.sm.seqNumber"])
+    kinds = [kind for kind in _numbers(fields["rtps.sm.id"]) if kind in SEQUENCES]
+    writers = _numbers(fields["rtps.sm.wrEntityId"])
+    sequences = _numbers(fields["rtps.sm.seqNumber"])
     firsts, counts = (
-        _numbers(given["rtps.data_frag.number"]),
-        _numbers(given["rtps.data_frag.num_fragments"]),
+        _numbers(fields["rtps.data_frag.number"]),
+        _numbers(fields["rtps.data_frag.num_fragments"]),
     )
     if (
         len(writers) != len(kinds)
@@ -255,15 +255,15 @@ def _submessages(given: dict[str, str]) -> tuple[Submessage, ...] | None:
         or len(counts) != len(firsts)
     ):
         return None
-    found = []
+    submessages = []
     for kind, writer in zip(kinds, writers, strict=True):
-        own, sequences = sequences[: SEQUENCES[kind]], sequences[SEQUENCES[kind] :]
+        numbers, sequences = sequences[: SEQUENCES[kind]], sequences[SEQUENCES[kind] :]
         fragments = range(0)
         if kind == DATA_FRAGMENT:
             first = firsts.pop(0)
             fragments = range(first, first + counts.pop(0))
-        found.append(Submessage(kind, writer, own[-1], fragments))
-    return tuple(found)
+        submessages.append(Submessage(kind, writer, numbers[-1], fragments))
+    return tuple(submessages)
 
 
 def _numbers(text: str) -> list[int]:

@@ -17,13 +17,13 @@ PPM = 1e-6
 def exchanges(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> tuple[HostExchanges, ...]:
     """Returns the time stamps of each pair of hosts, brought to the conductor's clock as records are."""
     by_name = {host.name: host for host in outcome.hosts}
-    found = []
+    host_exchanges = []
     for host in outcome.hosts:
         for name in dict.fromkeys(other for other, *_ in host.exchanged if other in by_name):
             other = by_name[name]
-            stamps = exchanges_of([each[1:] for each in host.exchanged if each[0] == name])
+            stamps = exchanges_of([row[1:] for row in host.exchanged if row[0] == name])
             pair = hosts.get(host.name, Host()), hosts.get(name, Host())
-            found.append(
+            host_exchanges.append(
                 HostExchanges(
                     host=host.name,
                     other=name,
@@ -31,10 +31,10 @@ def exchanges(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> tuple[HostExc
                     other_clock=_clock(other),
                     stamps=stamps.shifted(host.clock.offset_ns, other.clock.offset_ns),
                     drift=_apart(_fastest(host, pair[0]), _fastest(other, pair[1])),
-                    symmetric=all(each.symmetric for each in pair),
+                    symmetric=all(study_host.symmetric for study_host in pair),
                 )
             )
-    return tuple(found)
+    return tuple(host_exchanges)
 
 
 def _clock(host: HostOutcome) -> str:
@@ -61,18 +61,18 @@ def _is_pulled(clocks: Clocks) -> bool:
 
 def slewed(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> list[str]:
     """Returns a warning for each host whose clock was pulled by more than it may be off by itself."""
-    found = []
-    for host in outcome.hosts if any(each.exchanged for each in outcome.hosts) else ():
+    warnings = []
+    for host in outcome.hosts if any(other.exchanged for other in outcome.hosts) else ():
         clocks = _seen(host)
         if clocks is None or not _is_pulled(clocks):
             continue
         share_ppm = (clocks.slewed_ns or 0) / clocks.elapsed_ns / PPM
         if abs(share_ppm) > hosts.get(host.name, Host()).drift_ppm:
-            found.append(
+            warnings.append(
                 f"clock-slewed: the clock of {host.name} was pulled by {share_ppm:+.0f} ppm against the "
                 "hardware's; the bound of one-way figures allows for it"
             )
-    return found
+    return warnings
 
 
 def _apart(one: float, other: float) -> float:

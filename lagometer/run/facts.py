@@ -38,19 +38,19 @@ def trial_facts(
     warnings = [
         f"{worker.name}: {warning}"
         for worker in outcome.workers
-        for said in (worker.ready, worker.done)
-        if said is not None
-        for warning in said.warnings
+        for message in (worker.ready, worker.done)
+        if message is not None
+        for warning in message.warnings
     ]
     warnings += builds_for_tests(outcome.workers)
     warnings += slewed(outcome, hosts or {})
-    wire, about_packets = wire_counts(outcome)
-    warnings += about_packets
-    links = [link_done(done) for _, done in outcome.links]
-    warnings += [warning for each in links for warning in link_warnings(each)]
-    seen = observed(cell, outcome, wire)
-    of_links = [reason for each in links for reason in link_reasons(each, bool(outcome.reasons))]
-    of_links += past_the_link(cell, seen)
+    wire, wire_warnings = wire_counts(outcome)
+    warnings += wire_warnings
+    links = [link_done(link) for _, link in outcome.links]
+    warnings += [warning for link in links for warning in link_warnings(link)]
+    observation = observed(cell, outcome, wire)
+    link_failures = [reason for link in links for reason in link_reasons(link, bool(outcome.reasons))]
+    link_failures += past_the_link(cell, observation)
     timers = _timers(cell.graph)
     return TrialFacts(
         cell=cell.id,
@@ -65,35 +65,40 @@ def trial_facts(
         measure_begin_ns=outcome.measure_begin_ns,
         measure_end_ns=outcome.measure_end_ns,
         drain_end_ns=outcome.drain_end_ns,
-        cpu_ns=sum(each.cpu_ns for each in done) + sum(each.cpu_ns or 0 for each in outcome.daemons),
+        cpu_ns=sum(process.cpu_ns for process in done)
+        + sum(process.cpu_ns or 0 for process in outcome.daemons),
         overhead_s=outcome.overhead_s,
         started=outcome.started,
         writers=tuple(
             _writer_facts(writer, timers.get(writer.stream), cell.graph)
-            for each in done
-            for writer in each.writers
+            for worker_done in done
+            for writer in worker_done.writers
         ),
-        readers=tuple(ReaderFacts(**reader.model_dump()) for each in done for reader in each.readers),
-        reasons=(*outcome.reasons, *reasons, *of_links),
+        readers=tuple(
+            ReaderFacts(**reader.model_dump()) for worker_done in done for reader in worker_done.readers
+        ),
+        reasons=(*outcome.reasons, *reasons, *link_failures),
         warnings=(*outcome.warnings, *dict.fromkeys(warnings)),
-        observed=seen,
+        observed=observation,
         discovery_ns=outcome.discovery_ns,
         workers_started_ns=outcome.workers_started_ns,
         join_startup_ns=_join_startup_ns(cell, outcome),
         exchanges=exchanges(outcome, hosts or {}),
-        startup_ns=_startup_ns([each for each in outcome.workers if not cell.worker_start_ns(each.index)]),
+        startup_ns=_startup_ns(
+            [worker for worker in outcome.workers if not cell.worker_start_ns(worker.index)]
+        ),
     )
 
 
-def past_the_link(cell: Cell, seen: Observed | None) -> list[str]:
+def past_the_link(cell: Cell, observation: Observed | None) -> list[str]:
     """Why this is not a trial of its link: on one host messages can go another way."""
-    if cell.link is None or seen is None or len(cell.hosts) > 1:
+    if cell.link is None or observation is None or len(cell.hosts) > 1:
         return []
     crossing = crossing_edges(cell)
     past = "past the link on the loopback: choose a transport over the network"
     return [
         f"link-not-crossed: messages of {match.edge} went by {' or '.join(match.possible)}, {past}"
-        for match in seen.matches
+        for match in observation.matches
         if match.edge in crossing and match.possible and not OVER_NETWORK & set(match.possible)
     ]
 
@@ -103,7 +108,7 @@ def crossing_edges(cell: Cell) -> list[str]:
     another: over the link, if the cell has one."""
     worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
     place_of = cell.host_of if len(cell.hosts) > 1 else worker_of
-    return [e.name for e in cell.graph.edges() if place_of[e.publisher] != place_of[e.subscriber]]
+    return [edge.name for edge in cell.graph.edges() if place_of[edge.publisher] != place_of[edge.subscriber]]
 
 
 def outage_recoveries(cell: Cell, outcome: TrialOutcome, samples: pl.DataFrame) -> list[Mapping[str, Any]]:
@@ -156,8 +161,8 @@ def observed(cell: Cell, outcome: TrialOutcome, wire: Mapping[str, int]) -> Obse
         if host.evidence is not None
         for index in host.workers
     }
-    daemon_cpu_ns = _sum([each.cpu_ns for each in outcome.daemons])
-    daemon_bytes = _sum([each.pss_bytes for each in outcome.daemons])
+    daemon_cpu_ns = _sum([daemon.cpu_ns for daemon in outcome.daemons])
+    daemon_bytes = _sum([daemon.pss_bytes for daemon in outcome.daemons])
     return Observed(
         window_ns=evidence.window_ns,
         private=evidence.private,
@@ -173,15 +178,15 @@ def observed(cell: Cell, outcome: TrialOutcome, wire: Mapping[str, int]) -> Obse
                 wait_ns=int(thread["wait_ns"]),
                 limit=limits.get(worker.index),
             )
-            for worker, said in done
-            for thread in said.threads
+            for worker, worker_done in done
+            for thread in worker_done.threads
             if thread.get("policy") == "fifo" and "run_ns" in thread and "wait_ns" in thread
         ),
-        involuntary_switches=sum(said.context_switches.involuntary for _, said in done),
+        involuntary_switches=sum(worker_done.context_switches.involuntary for _, worker_done in done),
         matches=matches(cell, outcome),
         interference_cpu_ns=outcome.load.cpu_ns if outcome.load is not None else None,
         interference_achieved_per_s=outcome.load.achieved_per_s if outcome.load is not None else None,
-        link_cpu_ns=_sum([done.cpu_ns for _, done in outcome.links]) if outcome.links else None,
+        link_cpu_ns=_sum([link.cpu_ns for _, link in outcome.links]) if outcome.links else None,
         memory_pss_bytes=_sum([evidence.workers_bytes, daemon_bytes if outcome.daemons else 0]),
         daemon_cpu_ns=daemon_cpu_ns if outcome.daemons else None,
         daemon_pss_bytes=daemon_bytes if outcome.daemons else None,
@@ -208,13 +213,16 @@ def _joined_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, int]:
 def _join_startup_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, dict[str, int]]:
     """Returns how long each node that joined late took to come up: its process, which starts with the others
     and waits, and its participants, from when it was let in."""
-    found: dict[str, dict[str, int]] = {}
+    by_node: dict[str, dict[str, int]] = {}
     for worker in outcome.workers:
-        came = worker.startup_ns
-        if cell.worker_start_ns(worker.index) and {"process", "plan", "participant"} <= came.keys():
-            took = {"process": came["process"], "participant": came["participant"] - came["plan"]}
-            found |= dict.fromkeys(cell.workers[worker.index], took)
-    return found
+        startup_ns = worker.startup_ns
+        if cell.worker_start_ns(worker.index) and {"process", "plan", "participant"} <= startup_ns.keys():
+            durations_ns = {
+                "process": startup_ns["process"],
+                "participant": startup_ns["participant"] - startup_ns["plan"],
+            }
+            by_node |= dict.fromkeys(cell.workers[worker.index], durations_ns)
+    return by_node
 
 
 def edge_specs(
@@ -228,7 +236,7 @@ def edge_specs(
     joined_ns: of the nodes that came late; begin_ns: the common start; clocks: host → whose clock it has.
     """
     joined = joined_ns or {}
-    left = {node.name: begin_ns + node.stop_ns for node in cell.graph.nodes if node.stop_ns}
+    left_ns = {node.name: begin_ns + node.stop_ns for node in cell.graph.nodes if node.stop_ns}
     graph, traffic = cell.graph, cell.traffic
 
     def host_of(node: str) -> str:
@@ -237,7 +245,7 @@ def edge_specs(
     def clock_of(node: str) -> str:
         return (clocks or {}).get(host_of(node), "")
 
-    started = [node for nodes in cell.workers for node in nodes]
+    start_order = [node for nodes in cell.workers for node in nodes]
     return tuple(
         EdgeSpec(
             name=edge.name,
@@ -251,15 +259,15 @@ def edge_specs(
             payload_bytes=traffic[edge.topic].payload_bytes,
             sizes_bytes=traffic[edge.topic].sizes_bytes,
             lifespan_ns=traffic[edge.topic].lifespan_ns,
-            receiver_start=started.index(edge.subscriber),
+            receiver_start=start_order.index(edge.subscriber),
             sender_host=host_of(edge.publisher),
             receiver_host=host_of(edge.subscriber),
             sender_clock=clock_of(edge.publisher),
             receiver_clock=clock_of(edge.subscriber),
             sender_joined_ns=joined.get(edge.publisher),
             receiver_joined_ns=joined.get(edge.subscriber),
-            sender_left_ns=left.get(edge.publisher),
-            receiver_left_ns=left.get(edge.subscriber),
+            sender_left_ns=left_ns.get(edge.publisher),
+            receiver_left_ns=left_ns.get(edge.subscriber),
             in_order=edge.stream not in graph.answered and traffic[edge.topic].instances <= 1,
         )
         for edge in graph.edges()
@@ -274,13 +282,13 @@ def clocks_of(outcome: TrialOutcome) -> dict[str, str]:
 def chain_specs(graph: Graph) -> tuple[ChainSpec, ...]:
     """Returns the named chains, and whether each comes back to the node where it began, once."""
     edges = {edge.name: edge for edge in graph.edges()}
-    found = []
+    specs = []
     for chain in graph.chains:
         first = edges[chain.edges[0]].publisher
         # Half of what goes to and fro several times, as an action does, is no way from one end to the other.
         back = [edges[name].subscriber == first for name in chain.edges]
-        found.append(ChainSpec(chain.name, chain.edges, returns=back[-1] and sum(back) == 1))
-    return tuple(found)
+        specs.append(ChainSpec(chain.name, chain.edges, returns=back[-1] and sum(back) == 1))
+    return tuple(specs)
 
 
 def _timers(graph: Graph) -> dict[int, Rule]:
@@ -297,9 +305,9 @@ def _timers(graph: Graph) -> dict[int, Rule]:
     return {stream: rule for stream, rule in timers.items() if stream not in shared}
 
 
-def _writer_facts(said: WriterDone, timer: Rule | None, graph: Graph) -> WriterFacts:
+def _writer_facts(writer_done: WriterDone, timer: Rule | None, graph: Graph) -> WriterFacts:
     """Returns what a worker said of a writer, and what is known of the schedule by which it sends."""
-    facts = WriterFacts(**said.model_dump())
+    facts = WriterFacts(**writer_done.model_dump())
     if timer is None:
         return facts
     # What one that joins late or leaves early has to send its worker counts.

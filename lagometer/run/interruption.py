@@ -56,5 +56,5 @@ class Interruption:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self.signal_number = number
-        for each in self._before:
-            signal.signal(each, signal.SIG_DFL)
+        for caught in self._before:
+            signal.signal(caught, signal.SIG_DFL)

@@ -51,7 +51,7 @@ def control_cell(
         matrix={name: (value,) for name, value in study.control.items()},
         parts={},
         exclude=(),
-        options={name: given for name, given in study.options.items() if name in adapters},
+        options={name: values for name, values in study.options.items() if name in adapters},
         duration_ns=min(study.duration_ns, CONTROL_DURATION_MAX_NS),
         warmup_ns=min(study.warmup_ns, CONTROL_DURATION_MAX_NS),
         warmup_max_ns=None,
@@ -64,7 +64,9 @@ def control_cell(
 def least_ns(study: Study, cells: Sequence[Cell]) -> int:
     """The time that the fewest trials of these cells take, about; by the study alone."""
     studies = [study.of(cell) for cell in cells]
-    return sum(each.fewest_trials() * (each.trial_ns() + TRIAL_OVERHEAD_NS) for each in studies)
+    return sum(
+        cell_study.fewest_trials() * (cell_study.trial_ns() + TRIAL_OVERHEAD_NS) for cell_study in studies
+    )
 
 
 def long_trial_ns(study: Study, cells: Sequence[Cell]) -> int:

@@ -67,36 +67,36 @@ def predict(
     expected = least = most = 0.0
     counts: list[int] = []
     for cell in cells:
-        of_cell = study.of(cell)
-        each_s = of_cell.trial_ns() / NS_PER_S + experience.overhead_of(cell)
-        fewest, count, highest = trials_of(of_cell, each_s, experience.spread_of(cell))
+        cell_study = study.of(cell)
+        duration_s = cell_study.trial_ns() / NS_PER_S + experience.overhead_of(cell)
+        fewest, count, highest = trials_of(cell_study, duration_s, experience.spread_of(cell))
         least, expected, most = (
-            total + number * each_s
+            total + number * duration_s
             for total, number in zip((least, expected, most), (fewest, count, highest), strict=True)
         )
         counts.append(count)
     blocks = (study.fewest_trials(), max(counts, default=0), study.most_trials())
-    beside = [_beside_s(study, cells, adapters, number, experience) for number in blocks]
+    beside_s = [_beside_s(study, cells, adapters, number, experience) for number in blocks]
     floor_s = floor_ns(study, cells) / NS_PER_S
     return Prediction(
-        seconds=expected + beside[1] + floor_s,
-        least_s=least + beside[0] + floor_s,
-        most_s=most + beside[2] + floor_s,
+        seconds=expected + beside_s[1] + floor_s,
+        least_s=least + beside_s[0] + floor_s,
+        most_s=most + beside_s[2] + floor_s,
         trials=sum(counts),
         earlier=directory if earlier is not None and experience.overhead_s else None,
     )
 
 
-def trials_of(study: Study, each_s: float, relative_sd: float | None) -> tuple[int, int, int]:
-    """The fewest, the expected and the highest number of trials of a cell, each of which takes `each_s`."""
+def trials_of(study: Study, trial_s: float, relative_sd: float | None) -> tuple[int, int, int]:
+    """The fewest, the expected and the highest number of trials of a cell, each of which takes `trial_s`."""
     bounds = Bounds.of_study(study.as_json())
     if bounds is None:
         return study.fewest_trials(), study.fewest_trials(), study.most_trials()
     fewest, highest = study.fewest_trials(), bounds.trials_max
     if bounds.cell_time_s is not None:
-        highest = min(highest, max(1, int(bounds.cell_time_s / each_s)))
-    wanted = fewest if relative_sd is None else trials_for(relative_sd, bounds.rule)
-    return min(fewest, highest), min(max(wanted, fewest), highest), highest
+        highest = min(highest, max(1, int(bounds.cell_time_s / trial_s)))
+    needed = fewest if relative_sd is None else trials_for(relative_sd, bounds.rule)
+    return min(fewest, highest), min(max(needed, fewest), highest), highest
 
 
 def experience_of(campaign: Campaign) -> Experience:
@@ -124,7 +124,7 @@ def experience_of(campaign: Campaign) -> Experience:
 def _phases_s(study: Mapping[str, object]) -> float:
     """What the phases of one trial take, of a study or a part as its manifest has it."""
     known = (study.get(f"{phase}_ns", 0) for phase in ("warmup", "duration", "drain"))
-    return sum(each for each in known if isinstance(each, int)) / NS_PER_S
+    return sum(phase_ns for phase_ns in known if isinstance(phase_ns, int)) / NS_PER_S
 
 
 def _beside_s(
@@ -132,12 +132,13 @@ def _beside_s(
 ) -> float:
     """The time of the control's trials, one a block, and of the long ones."""
     longer = replace(study, duration_ns=long_trial_ns(study, cells))
-    beside = [(longer, cell, 1) for cell in long_trial_cells(study, cells)]
-    by, control = control_cell(study, adapters)
-    if by is not None and isinstance(control, Cell):
-        beside.append((by, control, blocks))
+    other_trials = [(longer, cell, 1) for cell in long_trial_cells(study, cells)]
+    control_study, control = control_cell(study, adapters)
+    if control_study is not None and isinstance(control, Cell):
+        other_trials.append((control_study, control, blocks))
     return sum(
-        number * (each.trial_ns() / NS_PER_S + experience.overhead_of(cell)) for each, cell, number in beside
+        number * (trial_study.trial_ns() / NS_PER_S + experience.overhead_of(cell))
+        for trial_study, cell, number in other_trials
     )
 
 

@@ -81,8 +81,8 @@ class CampaignProgress:
             self._line(text)
 
     def _left(self) -> str:
-        each_s = self._spent_s / self._done if self._done else self._predicted_trial_s
-        return str(timedelta(seconds=round(each_s * (self._total - self._done))))
+        trial_s = self._spent_s / self._done if self._done else self._predicted_trial_s
+        return str(timedelta(seconds=round(trial_s * (self._total - self._done))))
 
     def _draw(self, description: str) -> None:
         assert self._bar is not None

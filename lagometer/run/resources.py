@@ -46,23 +46,25 @@ def trial_resources(
     cell: Cell, outcome: TrialOutcome, adapters: Mapping[str, Adapter]
 ) -> TrialResources | None:
     """Returns what a trial cost, all hosts together; None where one was not looked at."""
-    found = [(host, host.evidence.resources if host.evidence is not None else None) for host in outcome.hosts]
-    known = [(host, resources) for host, resources in found if resources is not None]
-    if not known or len(known) < len(found):
+    observed = [
+        (host, host.evidence.resources if host.evidence is not None else None) for host in outcome.hosts
+    ]
+    known = [(host, resources) for host, resources in observed if resources is not None]
+    if not known or len(known) < len(observed):
         return None
-    seen: list[_Seen] = []
+    processes: list[_Seen] = []
     for host, resources in known:
         for use in resources.processes:
             name = use.name
             if use.worker is not None:
                 name = outcome.workers[host.workers[use.worker]].name
-            seen.append(_Seen(host.name, name, use, _share(use.began_ns, resources)))
+            processes.append(_Seen(host.name, name, use, _share(use.began_ns, resources)))
     group_of = grouping(_sidecars(cell, adapters))
     parts = [resources for _, resources in known]
     machines = {str(host.hello.get("boot") or host.name): resources for host, resources in known}
-    everybody = sum(each.use.worker is not None for each in seen) == len(outcome.workers)
-    columns = _columns(seen, parts, [*machines.values()], group_of) if everybody else {}
-    return TrialResources(columns, _journal(cell, seen, parts, group_of), _frame(seen, group_of))
+    complete = sum(process.use.worker is not None for process in processes) == len(outcome.workers)
+    columns = _columns(processes, parts, [*machines.values()], group_of) if complete else {}
+    return TrialResources(columns, _journal(cell, processes, parts, group_of), _frame(processes, group_of))
 
 
 def _sidecars(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[Any]:
@@ -81,44 +83,47 @@ def _share(began_ns: int | None, resources: Resources) -> float | None:
 
 
 def _columns(
-    seen: Sequence[_Seen],
+    processes: Sequence[_Seen],
     parts: Sequence[Resources],
     machines: Sequence[Resources],
     group_of: Callable[[str], str],
 ) -> dict[str, Number]:
-    memories = [each.use.memory for each in seen]
-    found: dict[str, Number] = {
-        "processes": len(seen),
-        "threads": _sum(_threads(each.use, group_of) for each in seen),
-        "rss_bytes": _sum(each.resident_bytes if each is not None else None for each in memories),
-        "uss_bytes": _sum(each.unique_bytes if each is not None else None for each in memories),
-        "descriptors": _sum(each.use.descriptors for each in seen),
+    memories = [process.use.memory for process in processes]
+    columns: dict[str, Number] = {
+        "processes": len(processes),
+        "threads": _sum(_threads(process.use, group_of) for process in processes),
+        "rss_bytes": _sum(memory.resident_bytes if memory is not None else None for memory in memories),
+        "uss_bytes": _sum(memory.unique_bytes if memory is not None else None for memory in memories),
+        "descriptors": _sum(process.use.descriptors for process in processes),
     }
     for kind in SOCKET_KINDS:
-        found[f"{kind}_sockets"] = _sum(each.use.sockets.get(kind) for each in seen)
-    sizes = _libraries(seen, group_of)
+        columns[f"{kind}_sockets"] = _sum(process.use.sockets.get(kind) for process in processes)
+    sizes = _libraries(processes, group_of)
     known = all(memory is not None for memory in memories)
     for group in ("middleware", "abstraction"):
-        found[f"{group}_mapped_bytes"] = sizes[group]["mapped_bytes"] if known else None
-        found[f"{group}_resident_bytes"] = sizes[group]["resident_bytes"] if known else None
+        columns[f"{group}_mapped_bytes"] = sizes[group]["mapped_bytes"] if known else None
+        columns[f"{group}_resident_bytes"] = sizes[group]["resident_bytes"] if known else None
     for name, count in _OF_ACCOUNTS.items():
-        accounts = ((each.use.account, each.share) for each in seen)
-        found[name] = _scaled(
+        accounts = ((process.use.account, process.share) for process in processes)
+        columns[name] = _scaled(
             (count(account) if account is not None else None, share) for account, share in accounts
         )
     for name in PROCESSOR_COUNTS:
-        counts = ((each.use.counts.get(name), each.share) for each in seen)
-        found[name] = _scaled((each.value if each is not None else None, share) for each, share in counts)
+        counts = ((process.use.counts.get(name), process.share) for process in processes)
+        columns[name] = _scaled(
+            (processor_count.value if processor_count is not None else None, share)
+            for processor_count, share in counts
+        )
     for name in ("sent_bytes", "received_bytes"):
-        found[f"network_{name}"] = _scaled(
+        columns[f"network_{name}"] = _scaled(
             (
                 part.network_bytes[name] if part.network_bytes is not None else None,
                 _share(part.began_ns, part),
             )
             for part in parts
         )
-    found["energy_nj"] = _scaled((part.energy_nj, _share(part.began_ns, part)) for part in machines)
-    return found
+    columns["energy_nj"] = _scaled((part.energy_nj, _share(part.began_ns, part)) for part in machines)
+    return columns
 
 
 def _threads(use: ProcessUse, group_of: Callable[[str], str]) -> Number:
@@ -127,7 +132,7 @@ def _threads(use: ProcessUse, group_of: Callable[[str], str]) -> Number:
         return None
     names = [thread.name for thread in use.account.threads.values()]
     libraries = use.memory.libraries if use.memory is not None else ()
-    if any(group_of(each.path) == TRACER for each in libraries):
+    if any(group_of(library.path) == TRACER for library in libraries):
         names = [name for name in names if not is_of_tracer(name)]
     return len(names)
 
@@ -142,42 +147,42 @@ _OF_ACCOUNTS: Mapping[str, Callable[[Account], int]] = {
 }
 
 
-def _libraries(seen: Sequence[_Seen], group_of: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+def _libraries(processes: Sequence[_Seen], group_of: Callable[[str], str]) -> dict[str, dict[str, Any]]:
     """Returns the sizes of each group, and its files: each file of a host counts once, however many processes
     have loaded it, with its largest size."""
     files: dict[tuple[str, str], tuple[int, int]] = {}
-    for each in seen:
-        for library in each.use.memory.libraries if each.use.memory is not None else ():
-            mapped, resident = files.get((each.host, library.path), (0, 0))
+    for process in processes:
+        for library in process.use.memory.libraries if process.use.memory is not None else ():
+            mapped, resident = files.get((process.host, library.path), (0, 0))
             sizes = max(mapped, library.mapped_bytes), max(resident, library.resident_bytes)
-            files[each.host, library.path] = sizes
-    found: dict[str, dict[str, Any]] = {
+            files[process.host, library.path] = sizes
+    groups: dict[str, dict[str, Any]] = {
         group: {"mapped_bytes": 0, "resident_bytes": 0, "files": {}} for group in GROUPS
     }
     for (_, path), (mapped, resident) in files.items():
-        group = found[group_of(path)]
+        group = groups[group_of(path)]
         group["mapped_bytes"] += mapped
         group["resident_bytes"] += resident
         group["files"][path.rpartition("/")[2]] = mapped
-    return found
+    return groups
 
 
 def _journal(
-    cell: Cell, seen: Sequence[_Seen], parts: Sequence[Resources], group_of: Callable[[str], str]
+    cell: Cell, processes: Sequence[_Seen], parts: Sequence[Resources], group_of: Callable[[str], str]
 ) -> dict[str, Any]:
     return {
         "nodes": len(cell.graph.nodes),
         "processes": [
             {
-                "host": each.host,
-                "process": each.name,
-                "kind": each.use.kind,
-                "threads": _names(each.use.account),
+                "host": process.host,
+                "process": process.name,
+                "kind": process.use.kind,
+                "threads": _names(process.use.account),
             }
-            for each in seen
+            for process in processes
         ],
-        "libraries": _libraries(seen, group_of),
-        "not_available": _reasons(seen, parts),
+        "libraries": _libraries(processes, group_of),
+        "not_available": _reasons(processes, parts),
         "user_alone": any(part.user_alone for part in parts),
     }
 
@@ -188,49 +193,49 @@ def _names(account: Account | None) -> dict[str, int] | None:
     return dict(Counter(thread.name for thread in account.threads.values()))
 
 
-def _reasons(seen: Sequence[_Seen], parts: Sequence[Resources]) -> dict[str, str]:
+def _reasons(processes: Sequence[_Seen], parts: Sequence[Resources]) -> dict[str, str]:
     """Returns why a figure is not known, by its column's name."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for part in parts:
-        found |= part.unavailable
+        reasons |= part.unavailable
         if part.energy_nj is None and part.energy_why is not None:
-            found["energy_nj"] = part.energy_why
+            reasons["energy_nj"] = part.energy_why
         if part.network_bytes is None:
-            found |= dict.fromkeys(
+            reasons |= dict.fromkeys(
                 ("network_sent_bytes", "network_received_bytes"), "the network is not the trial's own"
             )
-    for each in seen:
-        found |= {name: count.why for name, count in each.use.counts.items() if count.why is not None}
-    return found
+    for process in processes:
+        reasons |= {name: count.why for name, count in process.use.counts.items() if count.why is not None}
+    return reasons
 
 
-def _frame(seen: Sequence[_Seen], group_of: Callable[[str], str]) -> pl.DataFrame:
-    rows = [row for each in seen for row in _rows(each, group_of)]
+def _frame(processes: Sequence[_Seen], group_of: Callable[[str], str]) -> pl.DataFrame:
+    rows = [row for process in processes for row in _rows(process, group_of)]
     absent = dict.fromkeys(RESOURCES_SCHEMA)
     return pl.DataFrame([{**absent, **row} for row in rows], schema=RESOURCES_SCHEMA, orient="row")
 
 
-def _rows(seen: _Seen, group_of: Callable[[str], str]) -> Iterator[dict[str, object]]:
+def _rows(process: _Seen, group_of: Callable[[str], str]) -> Iterator[dict[str, object]]:
     """Gives the row of a process, then those of its threads and libraries."""
-    use, account, memory = seen.use, seen.use.account, seen.use.memory
-    common = {"host": seen.host, "process": seen.name, "kind": use.kind}
-    own: dict[str, object] = {**common, "what": "process", "name": seen.name, "share": seen.share}
+    use, account, memory = process.use, process.use.account, process.use.memory
+    common = {"host": process.host, "process": process.name, "kind": use.kind}
+    row: dict[str, object] = {**common, "what": "process", "name": process.name, "share": process.share}
     if account is not None:
-        own |= {name: count(account) for name, count in _OF_ACCOUNTS.items()}
+        row |= {name: count(account) for name, count in _OF_ACCOUNTS.items()}
     if memory is not None:
-        own |= {"rss_bytes": memory.resident_bytes, "pss_bytes": memory.proportional_bytes}
-        own["uss_bytes"] = memory.unique_bytes
-    own["descriptors"] = use.descriptors
-    own |= {f"{kind}_sockets": use.sockets.get(kind) for kind in SOCKET_KINDS}
-    own |= {name: count.value for name, count in use.counts.items()}
-    yield own
+        row |= {"rss_bytes": memory.resident_bytes, "pss_bytes": memory.proportional_bytes}
+        row["uss_bytes"] = memory.unique_bytes
+    row["descriptors"] = use.descriptors
+    row |= {f"{kind}_sockets": use.sockets.get(kind) for kind in SOCKET_KINDS}
+    row |= {name: count.value for name, count in use.counts.items()}
+    yield row
     for number, thread in account.threads.items() if account is not None else ():
         yield {
             **common,
             "what": "thread",
             "name": thread.name,
             "thread": number,
-            "share": seen.share,
+            "share": process.share,
             "user_ns": thread.user_ns,
             "system_ns": thread.system_ns,
             "run_ns": thread.run_ns,

@@ -26,14 +26,14 @@ class Secured:
 
     def noted(self, outcome: TrialOutcome) -> TrialOutcome:
         """The outcome of the trial with what was wrong of it: participants that say something else."""
-        said: dict[str, None] = {}
+        problems: dict[str, None] = {}
         for worker in outcome.workers:
-            for each in worker.ready.settings if worker.ready is not None else ():
-                found = _security_of(each.get("effective"))
-                if each.get("object") == "context" and found != self.kind:
-                    asked = f"security {self.kind} asked for, {found} in force"
-                    said[f"not-in-force: {each.get('adapter')}: {asked}"] = None
-        return replace(outcome, reasons=(*self.reasons, *outcome.reasons, *said))
+            for setting in worker.ready.settings if worker.ready is not None else ():
+                in_force = _security_of(setting.get("effective"))
+                if setting.get("object") == "context" and in_force != self.kind:
+                    asked = f"security {self.kind} asked for, {in_force} in force"
+                    problems[f"not-in-force: {setting.get('adapter')}: {asked}"] = None
+        return replace(outcome, reasons=(*self.reasons, *outcome.reasons, *problems))
 
 
 def secured_for(cell: Cell, plans: Sequence[Plan]) -> Secured:
@@ -60,5 +60,5 @@ def _identities(plans: Sequence[Plan], host: str) -> list[Identity]:
 
 def _security_of(effective: object) -> object:
     settings = effective.get("settings") if isinstance(effective, dict) else None
-    told = settings.get("security") if isinstance(settings, dict) else None
-    return told.get("value") if isinstance(told, dict) else NONE
+    setting = settings.get("security") if isinstance(settings, dict) else None
+    return setting.get("value") if isinstance(setting, dict) else NONE

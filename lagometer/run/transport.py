@@ -75,24 +75,26 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
     counted = crossing or list(edges)
     loopback = _loopback_traffic(cell, outcome, counted) if evidence.private else None
     links = _link_traffic(cell, outcome, hosts, worker_of)
-    found = []
+    edge_matches = []
     for edge in edges:
         sender, receiver = worker_of[edge.publisher], worker_of[edge.subscriber]
         apart = hosts.apart(sender, receiver)
         claimed = _claimed(cell, outcome, sender, receiver, edge.topic, apart)
         ends = evidence.traces[sender], evidence.traces[receiver]
         if ends[0] is None or ends[1] is None:
-            found.append(Match(edge.name, claimed, (), ""))
+            edge_matches.append(Match(edge.name, claimed, (), ""))
             continue
-        possible, seen = _present(ends[0], ends[1], sender == receiver, evidence.daemons)
+        possible, evidence_text = _present(ends[0], ends[1], sender == receiver, evidence.daemons)
         if apart:
             possible -= WITHIN_HOST if hosts.one_kernel(sender, receiver) else WITHIN_HOST | {"shared-memory"}
         traffic = links.get(hosts.name_of[receiver]) if apart else loopback if edge in counted else None
         if traffic is not None:
             possible = traffic.narrowed(possible)
-            seen += f"; {traffic.seen}"
-        found.append(Match(edge.name, claimed, tuple(w for w in ORDER if w in possible), seen))
-    return tuple(found)
+            evidence_text += f"; {traffic.seen}"
+        edge_matches.append(
+            Match(edge.name, claimed, tuple(word for word in ORDER if word in possible), evidence_text)
+        )
+    return tuple(edge_matches)
 
 
 def _present(
@@ -109,7 +111,7 @@ def _present(
     if sender.unix_connections and receiver.unix_connections:
         possible.add("unix-socket")
     joined = _joined(sender, receiver)
-    brokers = [each for each in daemons if _joined(sender, each) and _joined(each, receiver)]
+    brokers = [daemon for daemon in daemons if _joined(sender, daemon) and _joined(daemon, receiver)]
     if joined or brokers:
         possible.add("tcp")
     if sender.udp_sockets and receiver.udp_sockets:
@@ -152,26 +154,30 @@ def _link_traffic(
     cell: Cell, outcome: TrialOutcome, hosts: _Hosts, worker_of: Mapping[str, int]
 ) -> dict[str, Traffic]:
     """Returns what the links of each host brought it, if messages come to it from others."""
-    found = {}
+    traffic_by_host = {}
     for host in outcome.hosts:
-        coming = [
+        incoming = [
             edge
             for edge in cell.graph.edges()
             if hosts.name_of[worker_of[edge.subscriber]] == host.name
             and hosts.apart(worker_of[edge.publisher], worker_of[edge.subscriber])
         ]
-        seen = host.evidence.network.get("link_bytes") if host.evidence is not None else None
-        if coming and seen is not None:
-            found[host.name] = _traffic(cell, outcome, coming, f"the links of {host.name}", seen)
-    return found
+        carried_bytes = host.evidence.network.get("link_bytes") if host.evidence is not None else None
+        if incoming and carried_bytes is not None:
+            traffic_by_host[host.name] = _traffic(
+                cell, outcome, incoming, f"the links of {host.name}", carried_bytes
+            )
+    return traffic_by_host
 
 
 def _loopback_traffic(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> Traffic | None:
     """Returns what the loopback says of these edges; None where the kernel does not count."""
     evidence = outcome.evidence
     assert evidence is not None
-    seen = evidence.network.get("loopback_bytes")
-    return _traffic(cell, outcome, edges, "the loopback", seen) if seen is not None else None
+    carried_bytes = evidence.network.get("loopback_bytes")
+    return (
+        _traffic(cell, outcome, edges, "the loopback", carried_bytes) if carried_bytes is not None else None
+    )
 
 
 def _traffic(
@@ -235,15 +241,19 @@ def _declared(
 ) -> Sequence[str]:
     """Returns the transports in the description of the first object that names any (docs/ADAPTERS.md)."""
     ready = outcome.workers[worker].ready
-    said = [each for each in ready.settings if each.get("adapter") == adapter] if ready is not None else []
+    settings = (
+        [setting for setting in ready.settings if setting.get("adapter") == adapter]
+        if ready is not None
+        else []
+    )
     for name in objects:
-        for each in said:
-            words = _inside(_inside(each, "effective"), "transport").get(key)
-            if each.get("object") == name and isinstance(words, list) and words:
+        for setting in settings:
+            words = _inside(_inside(setting, "effective"), "transport").get(key)
+            if setting.get("object") == name and isinstance(words, list) and words:
                 return [word for word in words if isinstance(word, str)]
     return []
 
 
 def _inside(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
+    inner = value.get(key)
+    return inner if isinstance(inner, dict) else {}

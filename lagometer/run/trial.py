@@ -153,22 +153,22 @@ class TrialRunner:
         text by name, for the trial's folder."""
         network, owner = cell.factors.network, link.process_id
         directory = directory_of(network, owner, number)
-        there = [plan for plan in plans if plan.worker.host == link.name]
+        local_plans = [plan for plan in plans if plan.worker.host == link.name]
         first = link.name == cell.hosts[0]
         serving = service_address(cell, study.hosts)
         orders = Orders(
             network=network,
             directory=directory,
-            workers=tuple(self._command(plan, study, link, directory) for plan in there),
+            workers=tuple(self._command(plan, study, link, directory) for plan in local_plans),
             daemons=(
                 *wanted_link(cell, study.hosts, link.name, study.seed + trial, study.duration_ns, directory),
                 *(wanted_daemons(cell, self._adapters, directory, serving) if first else ()),
             ),
             load=wanted_load(study, cell, link.name, owner, number),
-            leaves=self._leaves(there, network, directory),
+            leaves=self._leaves(local_plans, network, directory),
             address=study.hosts[link.name].address if len(cell.hosts) > 1 else "",
             captures=study.capture,
-            probed=tuple(probe_name(plan) for plan in there) if study.layers else (),
+            probed=tuple(probe_name(plan) for plan in local_plans) if study.layers else (),
             files={**files, **link_files(cell)},
             resources=study.resources,
             scheduler=link.there(str(scheduler_path())) if study.layers and study.scheduler else "",
@@ -176,16 +176,18 @@ class TrialRunner:
         if study.capture:
             with storing(packets):
                 make_folders(packets.parent)
-        workers = [plan.worker.index for plan in there]
-        return HostPart(link, orders, workers, self._files(there, link), packets if study.capture else None)
+        workers = [plan.worker.index for plan in local_plans]
+        return HostPart(
+            link, orders, workers, self._files(local_plans, link), packets if study.capture else None
+        )
 
     def _files(self, plans: Sequence[Plan], link: AgentLink) -> dict[str, str]:
         """Returns the paths, by name, of what workers load and are: with another build elsewhere, figures of
         two hosts are not of one middleware."""
         files = {adapter.name: adapter.library for plan in plans for adapter in plan.adapters}
         programs = {self._workers[plan.adapters[0].name][0] for plan in plans}
-        own = str(worker_path())
-        return {**files, **({WORKER: link.there(own)} if own in programs else {})}
+        worker_program = str(worker_path())
+        return {**files, **({WORKER: link.there(worker_program)} if worker_program in programs else {})}
 
     def _command(self, plan: Plan, study: Study, link: AgentLink, directory: str) -> Command:
         """Returns how to start a worker; preloads must be in its environment before its first instruction."""
@@ -213,17 +215,22 @@ class TrialRunner:
             return Leaves()
         names = dict.fromkeys(adapter.name for plan in plans for adapter in plan.adapters)
         sidecars = [self._adapters[name].sidecar for name in names]
-        memory = dict.fromkeys(pattern for each in sidecars for pattern in each.shared_memory)
-        queues = dict.fromkeys(pattern for each in sidecars for pattern in each.message_queues)
+        memory = dict.fromkeys(pattern for sidecar in sidecars for pattern in sidecar.shared_memory)
+        queues = dict.fromkeys(pattern for sidecar in sidecars for pattern in sidecar.message_queues)
         return Leaves(directory, tuple(memory), tuple(queues))
 
 
 def _libraries(adapters: Mapping[str, Adapter], cells: Sequence[Cell]) -> list[Path]:
     """Returns what the workers of these cells load from this installation."""
-    used = [adapters[name] for name in dict.fromkeys(name for cell in cells for name in cell.adapters)]
-    used += [each.base for each in used if each.base is not None]
-    preloads = (Path(library) for each in used for library in each.sidecar.preload)
-    return [*(each.library for each in used), *(path for path in preloads if path.is_absolute())]
+    loaded_adapters = [
+        adapters[name] for name in dict.fromkeys(name for cell in cells for name in cell.adapters)
+    ]
+    loaded_adapters += [adapter.base for adapter in loaded_adapters if adapter.base is not None]
+    preloads = (Path(library) for adapter in loaded_adapters for library in adapter.sidecar.preload)
+    return [
+        *(adapter.library for adapter in loaded_adapters),
+        *(path for path in preloads if path.is_absolute()),
+    ]
 
 
 def _estimates(
@@ -236,10 +243,10 @@ def _estimates(
     lanes, problems = _lanes(outcome)
     known = trial_facts(cell, trial, outcome, problems, study.hosts)
     stamps = layer_stamps(lanes, known)
-    of_stamps = [*stamps.counts.warnings()] if stamps is not None else []
-    logs, of_probes = probe_logs(outcome)
-    of_stamps += of_probes
-    warnings = (*known.warnings, *of_stamps, *clock_offsets(known).warnings)
+    layer_warnings = [*stamps.counts.warnings()] if stamps is not None else []
+    logs, probe_warnings = probe_logs(outcome)
+    layer_warnings += probe_warnings
+    warnings = (*known.warnings, *layer_warnings, *clock_offsets(known).warnings)
     facts = replace(
         known,
         deadline_ns=study.deadline_ns,
@@ -271,8 +278,8 @@ def _estimates(
     events = endpoint_events(lanes, known)
     recovered = outage_recoveries(cell, outcome, samples)
     exchanges = exchanges_frame(known.exchanges)
-    beside = BesideSamples(stamps, layers, events, exchanges, resources, scheduler, recovered)
-    return samples, noted(summarise(samples, facts), steadiness), beside
+    beside_samples = BesideSamples(stamps, layers, events, exchanges, resources, scheduler, recovered)
+    return samples, noted(summarise(samples, facts), steadiness), beside_samples
 
 
 def _lanes(outcome: TrialOutcome) -> tuple[list[Lane], tuple[str, ...]]:
@@ -284,9 +291,9 @@ def _lanes(outcome: TrialOutcome) -> tuple[list[Lane], tuple[str, ...]]:
         if worker.records is None:
             continue
         try:
-            found = decode(worker.records)
-            _refuse_others(found, worker.index, places.get(worker.index, 0))
-            lanes += on_our_clock(found, offsets_ns.get(worker.index, 0))
+            worker_lanes = decode(worker.records)
+            _refuse_others(worker_lanes, worker.index, places.get(worker.index, 0))
+            lanes += on_our_clock(worker_lanes, offsets_ns.get(worker.index, 0))
         except RecordsError as error:
             if not outcome.reasons:  # a killed worker's memory may be half made: its trial has failed anyway
                 problems.append(f"protocol-error: records of {worker.name}: {error}")

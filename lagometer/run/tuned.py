@@ -78,14 +78,14 @@ def _in_force(tuner: Tuner) -> bool:
 
 
 def _failed(*why: str) -> Tuned:
-    return Tuned(reasons=tuple(f"tuning-failed: {each}" for each in why))
+    return Tuned(reasons=tuple(f"tuning-failed: {reason}" for reason in why))
 
 
 def _warnings(tuning: Tuning) -> tuple[str, ...]:
     """What could not be set, in one sentence; interrupts are only counted, since there are many."""
-    undone = [each for each in tuning.changes if each.verdict in ("refused", "absent")]
-    interrupts = sum(each.name.startswith("interrupt ") for each in undone)
-    named = [f"{each.name} ({each.why})" for each in undone if not each.name.startswith("interrupt ")]
+    undone = [change for change in tuning.changes if change.verdict in ("refused", "absent")]
+    interrupts = sum(change.name.startswith("interrupt ") for change in undone)
+    named = [f"{change.name} ({change.why})" for change in undone if not change.name.startswith("interrupt ")]
     if tuning.holder is not None and tuning.holder.said:
         named.append(f"idle states ({tuning.holder.said})")
     named += [f"{interrupts} interrupts"] if interrupts else []

@@ -96,19 +96,19 @@ def measure_floor(
     )
     after = ticks_now()
     try:
-        said = _WakeUp.model_validate_json(text)
+        wake_up = _WakeUp.model_validate_json(text)
     except ValidationError as error:
         raise FloorError(f"{worker} --wake-up said {text[:200]!r}, which is no floor") from error
     return {
         "measured": measured,
-        "policy": said.policy,
-        "priority": priority if said.policy == "fifo" else None,
-        "period_ns": said.period_ns,
-        "duration_s": said.duration_ns / NS_PER_S,
+        "policy": wake_up.policy,
+        "priority": priority if wake_up.policy == "fifo" else None,
+        "period_ns": wake_up.period_ns,
+        "duration_s": wake_up.duration_ns / NS_PER_S,
         "steal_share": _steal_share(before, after),
         "load": load,
-        "cores": [core.model_dump() for core in said.cores],
-        "warnings": said.warnings,
+        "cores": [core.model_dump() for core in wake_up.cores],
+        "warnings": wake_up.warnings,
     }
 
 
@@ -129,9 +129,9 @@ def _said(command: Sequence[str], seconds: float, interruption: Interruption) ->
     text, ended = b"", False
     try:
         while len(text) < TEXT_BYTES_MAX:
-            left_s = deadline_s - time.monotonic()
+            remaining_s = deadline_s - time.monotonic()
             watched = [process.stdout.fileno(), interruption.descriptor()]
-            ready, _, _ = select.select(watched, [], [], max(0.0, left_s))
+            ready, _, _ = select.select(watched, [], [], max(0.0, remaining_s))
             interruption.check()
             if not ready:
                 raise FloorError(f"{command[0]} --wake-up did not end within {seconds + GRACE_S:.1f} s")

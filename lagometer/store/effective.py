@@ -20,9 +20,9 @@ def effective_of_both(
     told several values; it is left out if either was measured by a lagometer that did not keep it.
     """
     described = _described(*a), _described(*b)
-    kept = all(OBSERVED in each for entries in described for each in entries)
-    of_a, of_b = (dict(_told(entries, kept)) for entries in described)
-    return of_a, of_b
+    all_observed = all(OBSERVED in entry for entries in described for entry in entries)
+    effective_a, effective_b = (dict(_told(entries, all_observed)) for entries in described)
+    return effective_a, effective_b
 
 
 def _described(manifest: Manifest, cell: str) -> list[Mapping[str, Any]]:
@@ -31,10 +31,10 @@ def _described(manifest: Manifest, cell: str) -> list[Mapping[str, Any]]:
 
 
 def _told(entries: list[Mapping[str, Any]], with_observed: bool) -> Iterator[tuple[Place, object]]:
-    for each in entries:
-        named = str(each.get("adapter")), str(each.get("object"))
-        for name, entry in (each.get("settings") or {}).items():
+    for description in entries:
+        prefix = str(description.get("adapter")), str(description.get("object"))
+        for name, entry in (description.get("settings") or {}).items():
             value = entry["value"] if isinstance(entry, Mapping) and "value" in entry else entry
-            yield (*named, str(name)), value
-        for name, values in each[OBSERVED].items() if with_observed else ():
-            yield (*named, f"{OBSERVED}: {name}"), values[0] if len(values) == 1 else values
+            yield (*prefix, str(name)), value
+        for name, values in description[OBSERVED].items() if with_observed else ():
+            yield (*prefix, f"{OBSERVED}: {name}"), values[0] if len(values) == 1 else values

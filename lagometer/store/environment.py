@@ -119,8 +119,8 @@ def _or_none(read: Callable[[], object]) -> object:
 
 def _machine_id() -> str | None:
     """Tells machines apart without giving away the id that the distribution asks to keep confidential."""
-    own = machine.read_text("/etc/machine-id")
-    return hashlib.sha256(f"lagometer:{own}".encode()).hexdigest()[:16] if own else None
+    identity = machine.read_text("/etc/machine-id")
+    return hashlib.sha256(f"lagometer:{identity}".encode()).hexdigest()[:16] if identity else None
 
 
 def _distribution() -> str | None:
@@ -135,8 +135,8 @@ def _chosen(text: str | None) -> str | None:
 
 def _worker() -> Path | None:
     named = os.environ.get("LAGOMETER_WORKER")
-    found = named or shutil.which(WORKER, path=str(Path(sys.executable).parent)) or shutil.which(WORKER)
-    return Path(found).resolve() if found else None
+    path = named or shutil.which(WORKER, path=str(Path(sys.executable).parent)) or shutil.which(WORKER)
+    return Path(path).resolve() if path else None
 
 
 def _compiler(worker: Path | None) -> str | None:

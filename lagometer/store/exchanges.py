@@ -69,16 +69,16 @@ def exchanges_frame(exchanges: Sequence[HostExchanges]) -> pl.DataFrame | None:
     frames = [
         pl.DataFrame(
             {
-                "host": [each.host] * len(each.stamps),
-                "other": [each.other] * len(each.stamps),
-                "sent_ns": each.stamps.sent,
-                "received_ns": each.stamps.received,
-                "answered_ns": each.stamps.answered,
-                "returned_ns": each.stamps.returned,
+                "host": [pair.host] * len(pair.stamps),
+                "other": [pair.other] * len(pair.stamps),
+                "sent_ns": pair.stamps.sent,
+                "received_ns": pair.stamps.received,
+                "answered_ns": pair.stamps.answered,
+                "returned_ns": pair.stamps.returned,
             },
             schema=EXCHANGES_SCHEMA,
         )
-        for each in exchanges
-        if len(each.stamps)
+        for pair in exchanges
+        if len(pair.stamps)
     ]
     return pl.concat(frames).sort("sent_ns", maintain_order=True) if frames else None

@@ -348,9 +348,9 @@ def _current(row: Mapping[str, object]) -> Mapping[str, object]:
     """A row with the names of today's columns."""
     if FORMER_MET_MIN not in row:
         return row
-    kept = {name: value for name, value in row.items() if name != FORMER_MET_MIN}
+    other_columns = {name: value for name, value in row.items() if name != FORMER_MET_MIN}
     k = FORMER_K if row.get("deadline_ns") is not None else None
-    return {**kept, "deadline_k": k, "deadline_met_of_k_min": row[FORMER_MET_MIN]}
+    return {**other_columns, "deadline_k": k, "deadline_met_of_k_min": row[FORMER_MET_MIN]}
 
 
 def write_samples(samples: pl.DataFrame, path: Path) -> int:
@@ -447,10 +447,10 @@ def keep_file(partial: Path, path: Path) -> None:
 
 def write_bytes_atomic(content: bytes, path: Path) -> int:
     """Replaces `path` by this content, or leaves it be and raises OSError: its name, the bytes needed."""
-    beside = path.with_name(f".{path.name}{PARTIAL}")
+    beside_path = path.with_name(f".{path.name}{PARTIAL}")
 
     def write() -> None:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(beside_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             rest = memoryview(content)
             while rest:
@@ -458,12 +458,12 @@ def write_bytes_atomic(content: bytes, path: Path) -> int:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        beside.replace(path)
+        beside_path.replace(path)
 
     try:
         _naming(path, len(content), write)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        beside_path.unlink(missing_ok=True)
         raise
     _naming(path, len(content), lambda: sync_folder(path.parent))
     return len(content)
@@ -473,8 +473,8 @@ def _naming(path: Path, needed_bytes: int, action: Callable[[], None]) -> None:
     try:
         action()
     except OSError as error:
-        what = f"{error.strerror or error}; {needed_bytes} bytes were to be written"
-        raise OSError(error.errno, what, str(path)) from error
+        message = f"{error.strerror or error}; {needed_bytes} bytes were to be written"
+        raise OSError(error.errno, message, str(path)) from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -38,22 +38,22 @@ def confirmation(
     """
     entries: Sequence[Json] | None = declared.get("reported")
     by_name: Sequence[Json] = [{"setting": option}]
-    told, silent = False, []
+    confirmed, silent = False, []
     for entry in by_name if entries is None else entries:
         name, values = entry["setting"], entry.get("values")
         if values and _word(asked) not in values:
             continue  # this setting says nothing of such a value
         expected = values[_word(asked)] if values else _times(asked, entry.get("times") or 1)
-        found = reported(name)
-        for value in found:
+        reported_values = reported(name)
+        for value in reported_values:
             if not alike(expected, value):
                 return Confirmation(False, name, value)
         usual = entry.get("vendors")
         left_out = expected is None or alike(expected, declared.get("default") if usual is None else usual)
-        told = told or bool(found) or left_out
+        confirmed = confirmed or bool(reported_values) or left_out
         silent.append(name)
     # An option that has its default asks for nothing.
-    return Confirmation(True if told or asked == declared.get("default") else None, silent=tuple(silent))
+    return Confirmation(True if confirmed or asked == declared.get("default") else None, silent=tuple(silent))
 
 
 def alike(asked: object, in_force: object) -> bool:

@@ -76,8 +76,8 @@ def cpu() -> dict[str, object]:
 
 def governors() -> str | None:
     """The frequency governor, several if the CPUs differ; None if the kernel does not scale frequencies."""
-    found = {read_text(path) for path in CPU_FOLDER.glob("cpu[0-9]*/cpufreq/scaling_governor")}
-    return ", ".join(sorted(filter(None, found))) or None
+    names = {read_text(path) for path in CPU_FOLDER.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return ", ".join(sorted(filter(None, names))) or None
 
 
 def boost() -> bool | None:
@@ -159,13 +159,13 @@ def capabilities() -> list[str] | None:
 
 def limits() -> dict[str, dict[str, int | None]]:
     """Resource limits, soft and hard; None for unlimited."""
-    found: dict[str, dict[str, int | None]] = {}
+    by_name: dict[str, dict[str, int | None]] = {}
     for name, number in RLIMITS.items():
         soft, hard = (
             None if value == resource.RLIM_INFINITY else value for value in resource.getrlimit(number)
         )
-        found[name] = {"soft": soft, "hard": hard}
-    return found
+        by_name[name] = {"soft": soft, "hard": hard}
+    return by_name
 
 
 def clock_read_ns(reads: int = 5000, rounds: int = 5) -> float:
@@ -204,9 +204,9 @@ def shared_memory() -> dict[str, int] | None:
 
 def may_isolate() -> bool | None:
     """Whether a process may get network, mount, IPC and PID namespaces of its own; tried out."""
-    own = ["--net", "--mount", "--ipc", "--pid", "--fork"]
+    namespaces = ["--net", "--mount", "--ipc", "--pid", "--fork"]
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    return _succeeds("unshare", *user, *own, "true")
+    return _succeeds("unshare", *user, *namespaces, "true")
 
 
 def may_run_realtime() -> bool | None:
@@ -219,7 +219,7 @@ def _succeeds(program: str, *arguments: str) -> bool | None:
     if path is None:
         return None
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [path, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -229,4 +229,4 @@ def _succeeds(program: str, *arguments: str) -> bool | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.returncode == 0
+    return completed.returncode == 0

@@ -52,9 +52,11 @@ class Trial:
     def fingerprint(self) -> str:
         """What tells it from any other, whatever its number and its cell's id are here."""
         path = self.samples
-        left = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-        said = [self.entry.get(name) for name in ("started", "overhead_s", "seconds", "valid", "reasons")]
-        return json.dumps([self.machine, self.cell, left, said], sort_keys=True)
+        samples_hash = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        entry_values = [
+            self.entry.get(name) for name in ("started", "overhead_s", "seconds", "valid", "reasons")
+        ]
+        return json.dumps([self.machine, self.cell, samples_hash, entry_values], sort_keys=True)
 
 
 @dataclass
@@ -76,15 +78,17 @@ def merge(
     """
     _refuse_other_studies(campaigns, defaults)
     machines = [_machines(campaign) for campaign in campaigns]
-    merged = Merged(machines={key: host for each in machines for key, host in each.items()})
+    merged = Merged(
+        machines={key: host for campaign_machines in machines for key, host in campaign_machines.items()}
+    )
     directory.mkdir(parents=True, exist_ok=True)
     counts: dict[str, int] = {}
     for part in PARTS:
         folders = [_part(campaign, part) for campaign in campaigns]
         trials = [trial for folder in folders if folder is not None for trial in _trials(folder)]
         if part == "" or trials:
-            found = _write_part(trials, directory / part, merged)
-            counts = found if part == "" else counts
+            part_counts = _write_part(trials, directory / part, merged)
+            counts = part_counts if part == "" else counts
     manifest = _manifest(campaigns, merged, counts)
     manifest[SOURCES] = _copy_sources(campaigns, directory)
     form.write_json_atomic(_environment(campaigns), directory / form.ENVIRONMENT)
@@ -95,7 +99,7 @@ def merge(
 def _refuse_other_studies(campaigns: Sequence[Campaign], defaults: Mapping[str, object]) -> None:
     first = campaigns[0]
     for other in campaigns[1:]:
-        one, two = (each.manifest.get("study") or {} for each in (first, other))
+        one, two = (campaign.manifest.get("study") or {} for campaign in (first, other))
         differing = [
             name
             for name in dict.fromkeys((*one, *two))
@@ -119,7 +123,7 @@ def _machines(campaign: Campaign) -> dict[str, str]:
     """The machines of a campaign: key and name of the host."""
     known = campaign.manifest.get("machines")
     if known:
-        return {str(each["key"]): str(each["hostname"]) for each in known}
+        return {str(machine["key"]): str(machine["hostname"]) for machine in known}
     return {_key(campaign): str(campaign.environment.get("hostname") or "unknown")}
 
 
@@ -136,13 +140,13 @@ def _key(campaign: Campaign) -> str:
 
 def _trials(folder: Campaign) -> list[Trial]:
     """The trials in the journal of a folder."""
-    only = next(iter(_machines(folder)))
-    found = []
+    default_machine = next(iter(_machines(folder)))
+    trials = []
     for entry in folder.journal:
-        machine = str(entry.get(MACHINE) or only)
+        machine = str(entry.get(MACHINE) or default_machine)
         cell = _without_machine(str(entry["cell"]))
-        found.append(Trial(machine, cell, int(entry["trial"]), folder, entry))
-    return found
+        trials.append(Trial(machine, cell, int(entry["trial"]), folder, entry))
+    return trials
 
 
 def _without_machine(cell: str) -> str:
@@ -152,20 +156,20 @@ def _without_machine(cell: str) -> str:
 def _write_part(trials: Sequence[Trial], directory: Path, merged: Merged) -> dict[str, int]:
     """Journal, cells and samples of the main part, the control's or the long trials'; trials of each cell."""
     directory.mkdir(parents=True, exist_ok=True)
-    known: set[str] = set()
+    fingerprints: set[str] = set()
     numbers: dict[str, set[int]] = {}
     rows: list[pl.DataFrame] = []
     lines: list[bytes] = []
     for trial in trials:
         fingerprint = trial.fingerprint()
-        if fingerprint in known:
+        if fingerprint in fingerprints:
             merged.twice += 1
             continue
-        known.add(fingerprint)
+        fingerprints.add(fingerprint)
         cell = cell_id(trial.cell, trial.machine, merged)
-        taken = numbers.setdefault(cell, set())
-        number = trial.trial if trial.trial not in taken else max(taken) + 1
-        taken.add(number)
+        used_numbers = numbers.setdefault(cell, set())
+        number = trial.trial if trial.trial not in used_numbers else max(used_numbers) + 1
+        used_numbers.add(number)
         rows.append(_rows(trial, cell, number))
         lines.append(_line(trial, cell, number, rows[-1]))
         _copy_samples(trial, directory / form.SAMPLES / cell, number)
@@ -176,7 +180,7 @@ def _write_part(trials: Sequence[Trial], directory: Path, merged: Merged) -> dic
     cells = pl.concat(rows, how="diagonal_relaxed") if rows else form.empty_cells()
     form.write_cells(cells, directory / form.CELLS)
     merged.trials += len(lines)
-    return {cell: len(taken) for cell, taken in numbers.items()}
+    return {cell: len(used_numbers) for cell, used_numbers in numbers.items()}
 
 
 def cell_id(cell: str, machine: str, merged: Merged) -> str:
@@ -186,8 +190,8 @@ def cell_id(cell: str, machine: str, merged: Merged) -> str:
 
 def _rows(trial: Trial, cell: str, number: int) -> pl.DataFrame:
     entry = trial.entry
-    here = (pl.col("cell") == str(entry["cell"])) & (pl.col("trial") == int(entry["trial"]))
-    return trial.folder.cells.filter(here).with_columns(
+    is_trial = (pl.col("cell") == str(entry["cell"])) & (pl.col("trial") == int(entry["trial"]))
+    return trial.folder.cells.filter(is_trial).with_columns(
         cell=pl.lit(cell),
         trial=pl.lit(number, dtype=pl.Int64()),
         machine=pl.lit(trial.machine, dtype=pl.String()),
@@ -237,16 +241,16 @@ def _manifest(campaigns: Sequence[Campaign], merged: Merged, counts: Mapping[str
     cells: dict[str, Json] = {}
     settings: Json = {}
     for campaign in campaigns:
-        own = list(_machines(campaign))
+        machine_keys = list(_machines(campaign))
         for cell in campaign.manifest.get("cells", []):
-            given = (cell.get("factors") or {}).get(MACHINE)
-            machine = given or own[0]
+            named_machine = (cell.get("factors") or {}).get(MACHINE)
+            machine = named_machine or machine_keys[0]
             name = cell_id(_without_machine(cell["id"]), machine, merged)
             factors = {**(cell.get("factors") or {}), MACHINE: machine}
             cells[name] = {"id": name, "factors": factors, "trials": counts.get(name, 0)}
-            held = (campaign.manifest.get("settings") or {}).get(cell["id"])
-            if held is not None:
-                settings.setdefault(name, held)
+            cell_settings = (campaign.manifest.get("settings") or {}).get(cell["id"])
+            if cell_settings is not None:
+                settings.setdefault(name, cell_settings)
     excluded = [item for head in heads for item in head.get("excluded", [])]
     finished = all(head.get("state") == "finished" for head in heads)
     return {
@@ -265,11 +269,11 @@ def _manifest(campaigns: Sequence[Campaign], merged: Merged, counts: Mapping[str
 
 def _versions(heads: Sequence[Json]) -> dict[str, str]:
     """Of each adapter, all versions that were in use."""
-    found: dict[str, dict[str, None]] = {}
+    by_adapter: dict[str, dict[str, None]] = {}
     for head in heads:
         for adapter, version in (head.get("versions") or {}).items():
-            found.setdefault(adapter, {}).update(dict.fromkeys(str(version).split(", ")))
-    return {adapter: ", ".join(versions) for adapter, versions in found.items()}
+            by_adapter.setdefault(adapter, {}).update(dict.fromkeys(str(version).split(", ")))
+    return {adapter: ", ".join(versions) for adapter, versions in by_adapter.items()}
 
 
 def _environment(campaigns: Sequence[Campaign]) -> Json:
@@ -280,36 +284,36 @@ def _environment(campaigns: Sequence[Campaign]) -> Json:
     for name in names:
         values = [environment.get(name) for environment in environments]
         common[name] = values[0] if all(value == values[0] for value in values) else None
-    hosts = dict.fromkeys(str(each.get("hostname") or "unknown") for each in environments)
+    hosts = dict.fromkeys(str(environment.get("hostname") or "unknown") for environment in environments)
     common["hostname"] = ", ".join(hosts)
     return common
 
 
 def _copy_sources(campaigns: Sequence[Campaign], directory: Path) -> list[Json]:
     """Keeps what else each source had (its environment above all) under `sources/`; returns who they were."""
-    kept: dict[str, Json] = {}
+    sources: dict[str, Json] = {}
     for campaign in campaigns:
         for folder in _source_folders(campaign):
             manifest = (folder / form.MANIFEST).read_bytes()
             environment = folder / form.ENVIRONMENT
             machine = environment.read_bytes() if environment.is_file() else b""
             digest = hashlib.sha256(manifest + b"\0" + machine).hexdigest()
-            if digest in kept:
+            if digest in sources:
                 continue
-            target = directory / SOURCES / str(len(kept))
+            target = directory / SOURCES / str(len(sources))
             target.mkdir(parents=True, exist_ok=True)
             for path in sorted(folder.iterdir()):
                 if path.is_file() and path.name not in OWN_FILES and not path.name.startswith("."):
                     shutil.copyfile(path, target / path.name)
             head = json.loads(manifest)
-            kept[digest] = {"folder": f"{SOURCES}/{len(kept)}"} | {
+            sources[digest] = {"folder": f"{SOURCES}/{len(sources)}"} | {
                 name: head.get(name) for name in ("name", "created", "finished", "state", "lagometer_version")
             }
-    return list(kept.values())
+    return list(sources.values())
 
 
 def _source_folders(campaign: Campaign) -> list[Path]:
     """The campaign's own folder, or those that a merged one keeps of its sources."""
     if SOURCES not in campaign.manifest:
         return [campaign.directory]
-    return [campaign.directory / str(each["folder"]) for each in campaign.manifest[SOURCES]]
+    return [campaign.directory / str(source["folder"]) for source in campaign.manifest[SOURCES]]

@@ -121,8 +121,8 @@ def read_used(path: Path) -> bytes:
         if len(head) < HEADER_BYTES:
             return head
         header = np.frombuffer(head, HEADER_DTYPE, 1)[0]
-        used = min(int(header["chunks_in_use"]), int(header["chunks"]))
-        return head + file.read(used * int(header["chunk_bytes"]))
+        chunk_count = min(int(header["chunks_in_use"]), int(header["chunks"]))
+        return head + file.read(chunk_count * int(header["chunk_bytes"]))
 
 
 def decode(block: bytes) -> ProbeLog:
@@ -159,13 +159,13 @@ def _joined(chunks: npt.NDArray[np.uint8], overflow: int) -> ProbeLog:
         if count > chunk.size // RECORD_BYTES - 1:
             raise RecordsError(f"probe: chunk {index} claims {count} records")
         records = chunk[RECORD_BYTES : (1 + count) * RECORD_BYTES]
-        found = records.view(CALL_DTYPE)
-        is_call = found["begin_ns"] != 0
+        call_rows = records.view(CALL_DTYPE)
+        is_call = call_rows["begin_ns"] != 0
         owner = np.cumsum(is_call) - 1
-        own_calls, own_keys = found[is_call], records.view(KEY_DTYPE)[~is_call]
+        own_calls, own_keys = call_rows[is_call], records.view(KEY_DTYPE)[~is_call]
         own_owners = owner[~is_call]
-        told = np.bincount(own_owners[own_owners >= 0], minlength=len(own_calls))
-        if (own_owners < 0).any() or (told != own_calls["keys"]).any():
+        key_counts = np.bincount(own_owners[own_owners >= 0], minlength=len(own_calls))
+        if (own_owners < 0).any() or (key_counts != own_calls["keys"]).any():
             raise RecordsError(f"probe: chunk {index} has keys of no call, or lacks some")
         if (own_calls["end_ns"] < own_calls["begin_ns"]).any() or (own_calls["begin_ns"] < 0).any():
             raise RecordsError(f"probe: chunk {index} has a call that ends before it begins")
@@ -186,18 +186,18 @@ def _in_order(
     owners: list[npt.NDArray[np.int64]],
     overflow: int,
 ) -> ProbeLog:
-    every = np.concatenate([np.zeros(0, CALL_DTYPE), *calls])
-    order = np.argsort(every["end_ns"], kind="stable")
+    all_calls = np.concatenate([np.zeros(0, CALL_DTYPE), *calls])
+    order = np.argsort(all_calls["end_ns"], kind="stable")
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    of_keys = np.concatenate([np.zeros(0, np.int64), *owners]).astype(np.int64)
-    by_call = np.argsort(place[of_keys], kind="stable")
+    key_owners = np.concatenate([np.zeros(0, np.int64), *owners]).astype(np.int64)
+    key_order = np.argsort(place[key_owners], kind="stable")
     return ProbeLog(
-        every[order],
+        all_calls[order],
         np.concatenate([np.zeros(0, np.uint32), *threads])[order],
         names,
-        np.concatenate([np.zeros(0, KEY_DTYPE), *keys])[by_call],
-        place[of_keys][by_call],
+        np.concatenate([np.zeros(0, KEY_DTYPE), *keys])[key_order],
+        place[key_owners][key_order],
         overflow,
     )
 
@@ -206,7 +206,7 @@ def text_of(log: ProbeLog, call: int, number: int) -> str:
     """A text of a call, by its place; empty where it has none."""
     pieces = log.keys[log.owners == call].view(TEXT_DTYPE)
     pieces = pieces[(pieces["kind"] == TEXT) & (pieces["text"] == number)]
-    return b"".join(bytes(each["characters"])[: int(each["bytes"])] for each in pieces).decode(
+    return b"".join(bytes(piece["characters"])[: int(piece["bytes"])] for piece in pieces).decode(
         errors="replace"
     )
 
@@ -224,12 +224,12 @@ class Ros2:
 
 def ros2_of(log: ProbeLog) -> Ros2 | None:
     """None: no library with ROS 2's trace functions was called."""
-    told = np.flatnonzero(log.calls["call"] == ROS2).tolist()
-    if not told:
+    ros2_calls = np.flatnonzero(log.calls["call"] == ROS2).tolist()
+    if not ros2_calls:
         return None
-    distribution, version, refused = (text_of(log, told[0], number) or None for number in range(3))
-    made = np.flatnonzero(log.calls["call"] == ROS2_NODE).tolist()
-    names = [(text_of(log, call, 1).rstrip("/"), text_of(log, call, 0)) for call in made]
+    distribution, version, refused = (text_of(log, ros2_calls[0], number) or None for number in range(3))
+    node_calls = np.flatnonzero(log.calls["call"] == ROS2_NODE).tolist()
+    names = [(text_of(log, call, 1).rstrip("/"), text_of(log, call, 0)) for call in node_calls]
     return Ros2(distribution, version, refused, tuple(f"{space}/{name}" for space, name in names))
 
 

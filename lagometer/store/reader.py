@@ -209,9 +209,9 @@ def _samples_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     absent = [name for name in SAMPLES_REQUIRED if name not in present]
     if absent:
         raise CampaignError(f"{path}: column {absent[0]!r} is missing; not a file of a campaign")
-    wanted = [name for name in columns if name in present]
+    present_columns = [name for name in columns if name in present]
     frame: pl.DataFrame = _reading(
-        path, lambda: pl.read_parquet(path, columns=wanted, glob=False, hive_partitioning=False)
+        path, lambda: pl.read_parquet(path, columns=present_columns, glob=False, hive_partitioning=False)
     )
     nulls = (
         pl.lit(None, form.SAMPLES_SCHEMA.get(name)).alias(name) for name in columns if name not in present

@@ -268,15 +268,19 @@ def _unpaged(index: int, entry: np.void, octets: npt.NDArray[np.uint8]) -> npt.N
     in_page = _records_in_page(index, page_bytes, record_bytes)
     pages = octets.reshape(-1, page_bytes)
     counts = pages[:, :8].copy().view("<u8")[:, 0]
-    used = int(np.count_nonzero(counts))
-    if (counts > in_page).any() or (counts[: max(used - 1, 0)] != in_page).any() or counts[used:].any():
+    used_pages = int(np.count_nonzero(counts))
+    if (
+        (counts > in_page).any()
+        or (counts[: max(used_pages - 1, 0)] != in_page).any()
+        or counts[used_pages:].any()
+    ):
         raise RecordsError(f"records: the pages of lane {index} are not filled one after another")
     total = int(counts.sum())
     if total > int(entry["capacity"]):
         raise RecordsError(
             f"records: lane {index} claims {total} records with room for {int(entry['capacity'])}"
         )
-    filled = pages[:used, PAGE_HEAD_BYTES : PAGE_HEAD_BYTES + in_page * record_bytes]
+    filled = pages[:used_pages, PAGE_HEAD_BYTES : PAGE_HEAD_BYTES + in_page * record_bytes]
     return np.ascontiguousarray(filled).reshape(-1)[: total * record_bytes]
 
 
@@ -296,16 +300,16 @@ def _refuse_overlap(extents: list[tuple[int, int, int]]) -> None:
 
 
 def _refuse_twins(lanes: list[Lane]) -> None:
-    seen: set[tuple[int, int, int]] = set()
+    keys: set[tuple[int, int, int]] = set()
     for index, lane in enumerate(lanes):
         # A stream is unique in the trial, a reader only within its node.
         key = (lane.kind, lane.node if lane.kind in KINDS_OF_READERS else 0, lane.endpoint)
-        if key in seen:
+        if key in keys:
             raise RecordsError(
                 f"records: lane {index} is a second one of kind {KIND_NAMES[lane.kind]}, "
                 f"node {lane.node}, endpoint {lane.endpoint}"
             )
-        seen.add(key)
+        keys.add(key)
 
 
 def _check_records(index: int, lane: Lane) -> None:
@@ -316,25 +320,25 @@ def _check_records(index: int, lane: Lane) -> None:
         wrong = (
             (records["status"] > STATUS_FAILED) | (records["publish_ns"] <= 0) | (records["intended_ns"] < 0)
         )
-        what = "an unknown status, or a message without a time of publishing"
+        problem = "an unknown status, or a message without a time of publishing"
     elif lane.kind == KIND_RECEIVED:
         wrong = records["taken_ns"] <= 0
-        what = "a message without a time of taking"
+        problem = "a message without a time of taking"
     elif lane.kind in KINDS_OF_STAMPS:
         wrong = (records["time_ns"] < 0) | records["zeros"].any(axis=1)
-        what = "a stamp before the machine was started, or one whose reserved words are not zero"
+        problem = "a stamp before the machine was started, or one whose reserved words are not zero"
     elif lane.kind in KINDS_OF_EVENTS:
         wrong = (records["time_ns"] < 0) | ~np.isin(records["event"], list(EVENT_NAMES))
         wrong |= (records["zero"] != 0) | (records["zeros"] != 0)
-        what = (
+        problem = (
             "an unknown event, or one before the machine was started or with reserved words that are not zero"
         )
     else:
         wrong = records["zero"] != 0
-        what = "a cause whose reserved word is not zero"
+        problem = "a cause whose reserved word is not zero"
     if wrong.any():
         raise RecordsError(
-            f"records: lane {index} ({KIND_NAMES[lane.kind]}), record {int(wrong.argmax())}: {what}"
+            f"records: lane {index} ({KIND_NAMES[lane.kind]}), record {int(wrong.argmax())}: {problem}"
         )
 
 
@@ -381,9 +385,11 @@ def _paged(records: Records, room: int, page_bytes: int) -> bytes:
     in_page = (page_bytes - PAGE_HEAD_BYTES) // records.dtype.itemsize
     pages = []
     for first in range(0, room, in_page):
-        held = records[first : first + in_page]
-        head = len(held).to_bytes(8, "little").ljust(PAGE_HEAD_BYTES, b"\xaa")  # the worker's own: anything
-        pages.append((head + held.tobytes()).ljust(page_bytes, b"\0"))
+        page_records = records[first : first + in_page]
+        head = (
+            len(page_records).to_bytes(8, "little").ljust(PAGE_HEAD_BYTES, b"\xaa")
+        )  # the worker's own: anything
+        pages.append((head + page_records.tobytes()).ljust(page_bytes, b"\0"))
     return b"".join(pages)
 
 

@@ -85,15 +85,16 @@ def decode(block: bytes) -> SchedulerLog:
     if len(block) < HEADER_BYTES:
         raise RecordsError(f"scheduler: {len(block)} bytes, but the header alone has {HEADER_BYTES}")
     header = np.frombuffer(block, HEADER_DTYPE, 1)[0]
-    found = int(header["magic"]), int(header["version"]), int(header["record_bytes"])
-    if found != (MAGIC, VERSION, RECORD_BYTES):
+    layout = int(header["magic"]), int(header["version"]), int(header["record_bytes"])
+    if layout != (MAGIC, VERSION, RECORD_BYTES):
         raise RecordsError(
-            f"scheduler: magic 0x{found[0]:016x}, version {found[1]}, records of {found[2]} bytes; expected "
+            f"scheduler: magic 0x{layout[0]:016x}, version {layout[1]}, records of {layout[2]} bytes; "
+            "expected "
             f"0x{MAGIC:016x}, {VERSION}, {RECORD_BYTES}: use matching versions"
         )
-    count, here = int(header["records"]), (len(block) - HEADER_BYTES) // RECORD_BYTES
-    if count > here:
-        raise RecordsError(f"scheduler: {count} records are claimed, and {here} are there")
+    count, present = int(header["records"]), (len(block) - HEADER_BYTES) // RECORD_BYTES
+    if count > present:
+        raise RecordsError(f"scheduler: {count} records are claimed, and {present} are there")
     begin_ns, end_ns = int(header["begin_ns"]), int(header["end_ns"])
     if not 0 < begin_ns <= end_ns:
         raise RecordsError(f"scheduler: from {begin_ns} to {end_ns} is no time")
@@ -102,13 +103,13 @@ def decode(block: bytes) -> SchedulerLog:
     names = records[records["kind"] == NAME]
     others = records[records["kind"] != NAME]
     exchanges = others[others["kind"] == EXCHANGE]
-    seen = exchanges[exchanges["seen_as"] > 0]
+    renumbered = exchanges[exchanges["seen_as"] > 0]
     return SchedulerLog(
         records=others[np.argsort(others["time_ns"], kind="stable")],
         begin_ns=begin_ns,
         end_ns=end_ns,
-        names={int(each["thread"]): _name(each) for each in names},
-        seen_as=dict(zip(seen["thread"].tolist(), seen["seen_as"].tolist(), strict=True)),
+        names={int(record["thread"]): _name(record) for record in names},
+        seen_as=dict(zip(renumbered["thread"].tolist(), renumbered["seen_as"].tolist(), strict=True)),
         lost=int(header["lost"]),
         overflow=int(header["overflow"]),
     )

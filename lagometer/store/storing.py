@@ -113,7 +113,7 @@ class Journal:
         """Adds one trial; if that fails the file is as before. Raises OSError with file and bytes needed."""
         line = json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        is_new, before = not self._path.exists(), self.size()
+        is_new, size_before = not self._path.exists(), self.size()
         try:
             descriptor = os.open(self._path, flags, 0o644)
             try:
@@ -126,9 +126,9 @@ class Journal:
             if is_new:
                 sync_folder(self._path.parent)
         except OSError as error:
-            self.cut(before)
-            what = f"{error.strerror}; {len(line)} bytes were to be written"
-            raise OSError(error.errno, what, str(self._path)) from error
+            self.cut(size_before)
+            message = f"{error.strerror}; {len(line)} bytes were to be written"
+            raise OSError(error.errno, message, str(self._path)) from error
 
     def _settle(self) -> None:
         """Puts on the disk what a killed process appended last, since it counts from now on."""

@@ -29,11 +29,11 @@ def check_version(manifest: Mapping[str, Any], path: Path) -> None:
             "not a campaign's manifest"
         )
     if version > form.FORMAT_VERSION:
-        wrote = manifest.get("lagometer_version")
+        writer_version = manifest.get("lagometer_version")
         raise CampaignError(
             f"{path}: format version {version}, but this lagometer ({__version__}) reads up to "
-            f"{form.FORMAT_VERSION}; use lagometer {wrote or 'of a later version'}"
-            + (" or later, which wrote it" if wrote else "")
+            f"{form.FORMAT_VERSION}; use lagometer {writer_version or 'of a later version'}"
+            + (" or later, which wrote it" if writer_version else "")
         )
 
 

@@ -49,11 +49,11 @@ def discover_adapters(options: Options | None = None) -> dict[str, Adapter]:
     Raises BadInput for a sidecar that is not valid, an entry of the path or an adapter to wrap that is
     not there.
     """
-    found: dict[str, Adapter] = {}
+    adapters: dict[str, Adapter] = {}
     for directory in _adapter_directories():
         adapter = load_adapter(directory)
-        found.setdefault(adapter.name, adapter)
-    return dict(sorted(stand(found, options or {}).items()))
+        adapters.setdefault(adapter.name, adapter)
+    return dict(sorted(stand(adapters, options or {}).items()))
 
 
 def load_adapter(directory: Path) -> Adapter:
@@ -136,9 +136,9 @@ def _how_to_build(directory: Path, sidecar: Sidecar) -> str:
     if any(directory.resolve().is_relative_to(root.resolve()) for root in _own_roots()):
         return "run `make setup`"
     suffix = Path(sidecar.library).suffix
-    others = sorted(path.name for path in directory.glob(f"*{suffix}")) if suffix else []
-    if others:
-        return f"in its folder is {', '.join(others)}: name it under `library` in {SIDECAR}, or rename it"
+    libraries = sorted(path.name for path in directory.glob(f"*{suffix}")) if suffix else []
+    if libraries:
+        return f"in its folder is {', '.join(libraries)}: name it under `library` in {SIDECAR}, or rename it"
     return f'build it there, beside {SIDECAR} (docs/ADAPTERS.md, "Write one", has the command)'
 
 
@@ -165,5 +165,7 @@ def _read_probe(result: subprocess.CompletedProcess[bytes]) -> Probe:
         answer = None
     if result.returncode == 0 and isinstance(answer, Mapping) and isinstance(answer.get("version"), str):
         return Probe(str(answer["version"]), None)
-    said = result.stderr.decode("utf-8", errors="replace").strip().splitlines()
-    return Probe(None, f"its probe failed: {said[-1] if said else f'exit code {result.returncode}'}")
+    error_lines = result.stderr.decode("utf-8", errors="replace").strip().splitlines()
+    return Probe(
+        None, f"its probe failed: {error_lines[-1] if error_lines else f'exit code {result.returncode}'}"
+    )

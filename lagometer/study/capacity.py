@@ -45,37 +45,43 @@ class Capacity:
 
     def text(self) -> str:
         """As the program that emulates the link reads it."""
-        return "".join(f"{each}\n" for each in self.times_ms)
+        return "".join(f"{time_ms}\n" for time_ms in self.times_ms)
 
 
-def load_capacity(given: str, folder: Path) -> Capacity:
+def load_capacity(file_name: str, folder: Path) -> Capacity:
     """Reads a trace. folder: where relative paths start, tried before the working directory. Raises
     UnitError."""
-    path = next((path for path in (folder / given, Path(given)) if given and path.is_file()), None)
+    path = next(
+        (path for path in (folder / file_name, Path(file_name)) if file_name and path.is_file()), None
+    )
     if path is None:
-        raise UnitError(f"the file '{given}' is neither in {folder} nor in the working directory")
+        raise UnitError(f"the file '{file_name}' is neither in {folder} nor in the working directory")
     try:
         content = path.read_bytes()
         lines = content.decode("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UnitError(f"the file '{given}' can't be read as text: {error}") from error
+        raise UnitError(f"the file '{file_name}' can't be read as text: {error}") from error
     if not 0 < len(lines) <= LINES_MAX:
-        raise UnitError(f"the file '{given}' has {len(lines):,} lines, not 1 to {LINES_MAX:,}")
-    times_ms = tuple(_time_ms(given, number, line.strip()) for number, line in enumerate(lines, 1))
-    for number, (before, after) in enumerate(itertools.pairwise(times_ms), 2):
-        if after < before:
-            raise UnitError(f"line {number} of '{given}' is earlier than the line before it")
+        raise UnitError(f"the file '{file_name}' has {len(lines):,} lines, not 1 to {LINES_MAX:,}")
+    times_ms = tuple(_time_ms(file_name, number, line.strip()) for number, line in enumerate(lines, 1))
+    for number, (earlier_ms, later_ms) in enumerate(itertools.pairwise(times_ms), 2):
+        if later_ms < earlier_ms:
+            raise UnitError(f"line {number} of '{file_name}' is earlier than the line before it")
     if times_ms[-1] == 0:
-        raise UnitError(f"'{given}' ends at 0 ms: its last line is the time at which it begins again")
-    found = Capacity(
+        raise UnitError(f"'{file_name}' ends at 0 ms: its last line is the time at which it begins again")
+    capacity = Capacity(
         re.sub(r"[^A-Za-z0-9._-]", "-", path.stem), hashlib.sha256(content).hexdigest(), times_ms
     )
-    if not RATE_BPS_MIN <= found.mean_rate_bps <= RATE_BPS_MAX:
-        raise UnitError(f"'{given}' has a mean of {found.mean_rate_bps:,} bit/s, not 10 kbit/s to 1 Gbit/s")
-    return found
+    if not RATE_BPS_MIN <= capacity.mean_rate_bps <= RATE_BPS_MAX:
+        raise UnitError(
+            f"'{file_name}' has a mean of {capacity.mean_rate_bps:,} bit/s, not 10 kbit/s to 1 Gbit/s"
+        )
+    return capacity
 
 
-def _time_ms(given: str, number: int, line: str) -> int:
+def _time_ms(file_name: str, number: int, line: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", line) or int(line) > PERIOD_MS_MAX:
-        raise UnitError(f"line {number} of '{given}' is not a whole number of ms, at most a day: '{line}'")
+        raise UnitError(
+            f"line {number} of '{file_name}' is not a whole number of ms, at most a day: '{line}'"
+        )
     return int(line)

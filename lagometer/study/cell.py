@@ -127,14 +127,17 @@ class Cell:
             field: getattr(self.factors, field) if field in self.named else None
             for field in Factors.__dataclass_fields__
         }
-        return {**values, "adapter": ",".join(dict.fromkeys(each.adapter for each in self.traffic.values()))}
+        return {
+            **values,
+            "adapter": ",".join(dict.fromkeys(traffic.adapter for traffic in self.traffic.values())),
+        }
 
     @property
     def adapters(self) -> tuple[str, ...]:
         """All adapters that the cell uses, publishers' first."""
-        sides = [each.publisher_adapter for each in self.traffic.values()]
-        sides += [each.subscriber_adapter for each in self.traffic.values()]
-        return tuple(dict.fromkeys(sides))
+        names = [traffic.publisher_adapter for traffic in self.traffic.values()]
+        names += [traffic.subscriber_adapter for traffic in self.traffic.values()]
+        return tuple(dict.fromkeys(names))
 
     def worker_name(self, worker: int) -> str:
         """What a worker is called: as its group, as its only node, or by its number."""
@@ -147,19 +150,19 @@ class Cell:
     def bridges(self) -> dict[str, str]:
         """The nodes that pass messages on into another domain or to another adapter, and the worker that each
         is in."""
-        found = {}
+        worker_by_node = {}
         for rule in self.graph.rules:
             sides = [
                 {(self.traffic[topic].adapter, self.traffic[topic].domain) for topic in topics}
                 for topics in (rule.reads, rule.writes)
             ]
             if rule.trigger != "timer" and all(sides) and sides[0] != sides[1]:
-                found[rule.node] = next(
+                worker_by_node[rule.node] = next(
                     self.worker_name(worker)
                     for worker, nodes in enumerate(self.workers)
                     if rule.node in nodes
                 )
-        return found
+        return worker_by_node
 
     def worker_host(self, worker: int) -> str:
         """The host that a worker runs on: that of its nodes."""

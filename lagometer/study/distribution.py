@@ -74,10 +74,10 @@ def read_distribution(
     if not isinstance(item, Entries) or {entry.text for entry, _ in item.entries} != set(names):
         problems.add(f"takes the keys '{names[0]}' and '{names[1]}', both of them", kind.line, where)
         return None
-    given = {entry.text: one for entry, one in item.entries}
-    centre = _quantity(given[names[0]], f"{where}.{names[0]}", parse, problems)
+    parameters = {entry.text: parameter for entry, parameter in item.entries}
+    centre = _quantity(parameters[names[0]], f"{where}.{names[0]}", parse, problems)
     spread_of: Callable[[str], float] = _sigma if kind.text == "lognormal" else parse
-    spread = _quantity(given[names[1]], f"{where}.{names[1]}", spread_of, problems)
+    spread = _quantity(parameters[names[1]], f"{where}.{names[1]}", spread_of, problems)
     if centre is None or spread is None:
         return None
     if kind.text == "uniform" and spread < centre:
@@ -100,8 +100,8 @@ def _sigma(text: str) -> float:
 def _recorded(file: Scalar, key: str, parse: Parse, folder: Path, problems: Problems) -> Distribution | None:
     path = next((path for path in (folder / file.text, Path(file.text)) if path.is_file()), None)
     if path is None:
-        what = f"the file '{file.text}' is neither in {folder} nor in the working directory"
-        problems.add(what, file.line, key)
+        message = f"the file '{file.text}' is neither in {folder} nor in the working directory"
+        problems.add(message, file.line, key)
         return None
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

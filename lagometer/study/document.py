@@ -107,14 +107,17 @@ def replaced(document: Entries, key: Scalar, value: Tree) -> Entries:
     if entry_of(document, key.text) is None:
         return Entries((*document.entries, (key, value)), document.line)
     return Entries(
-        tuple((key, value) if own.text == key.text else (own, item) for own, item in document.entries),
+        tuple(
+            (key, value) if entry_key.text == key.text else (entry_key, item)
+            for entry_key, item in document.entries
+        ),
         document.line,
     )
 
 
 def without(document: Entries, names: Collection[str]) -> Entries:
     """The same without these keys."""
-    return Entries(tuple(each for each in document.entries if each[0].text not in names), document.line)
+    return Entries(tuple(entry for entry in document.entries if entry[0].text not in names), document.line)
 
 
 def merged_over(new: Tree, old: Tree | None) -> Tree:

@@ -45,45 +45,47 @@ class Surroundings:
     captures: bool = False
 
 
-def reasons(cell: Cell, template: Graph, measure_ns: int, around: Surroundings) -> list[str]:
+def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surroundings) -> list[str]:
     """Why this cell cannot be carried out here; empty if it can.
 
     template: its workload before rate and work are filled in.
     """
     factors, names = cell.factors, cell.adapters
-    if found := list(_own_installations(names, around.adapters)):
-        return found
+    if cell_reasons := list(_own_installations(names, surroundings.adapters)):
+        return cell_reasons
     for name in names:
-        adapter = around.adapters[name]
+        adapter = surroundings.adapters[name]
         if adapter.missing is not None:
-            found.append(f"{name}: {adapter.missing}" if len(names) > 1 else adapter.missing)
-        found += _placement(name, adapter, cell, cell.options)
-        found += _profile(name, adapter, factors)
-        found += _scale(name, adapter.sidecar.limits, cell)
-        found += missing_daemons(adapter, cell.options, factors.profile)
-    for name in dict.fromkeys(each.subscriber_adapter for each in cell.traffic.values()):
-        found += _dispatch(around.adapters[name], factors)
+            cell_reasons.append(f"{name}: {adapter.missing}" if len(names) > 1 else adapter.missing)
+        cell_reasons += _placement(name, adapter, cell, cell.options)
+        cell_reasons += _profile(name, adapter, factors)
+        cell_reasons += _scale(name, adapter.sidecar.limits, cell)
+        cell_reasons += missing_daemons(adapter, cell.options, factors.profile)
+    for name in dict.fromkeys(topic_traffic.subscriber_adapter for topic_traffic in cell.traffic.values()):
+        cell_reasons += _dispatch(surroundings.adapters[name], factors)
     for topic, traffic in cell.traffic.items():
         prefix = f"topic '{topic}': " if topic in cell.graph.topics else ""
         publishers = len(cell.graph.streams_on(topic))
         serves = topic in cell.graph.service_of
-        found += (prefix + reason for reason in _topic(topic, traffic, publishers, around.adapters, serves))
+        cell_reasons += (
+            prefix + reason for reason in _topic(topic, traffic, publishers, surroundings.adapters, serves)
+        )
         if serves:
-            found += _service(traffic, around.adapters)
-    found += _groups(cell, around.adapters)
-    found += _hosts(cell, around)
-    found += _capture(cell, around)
-    found += _link(cell, measure_ns, around)
-    found += unsecured(cell, around.adapters)
-    found += _waits(cell, around.adapters)
-    found += _executors(cell, around.adapters)
-    found += _worker(cell, around.adapters)
-    found += _workload(cell, template, measure_ns)
-    found += _processors(cell, around.cpus)
-    found += filter(None, [missing_program(factors.interference)])
+            cell_reasons += _service(traffic, surroundings.adapters)
+    cell_reasons += _groups(cell, surroundings.adapters)
+    cell_reasons += _hosts(cell, surroundings)
+    cell_reasons += _capture(cell, surroundings)
+    cell_reasons += _link(cell, measure_ns, surroundings)
+    cell_reasons += unsecured(cell, surroundings.adapters)
+    cell_reasons += _waits(cell, surroundings.adapters)
+    cell_reasons += _executors(cell, surroundings.adapters)
+    cell_reasons += _worker(cell, surroundings.adapters)
+    cell_reasons += _workload(cell, template, measure_ns)
+    cell_reasons += _processors(cell, surroundings.cpus)
+    cell_reasons += filter(None, [missing_program(factors.interference)])
     if factors.tuning != "none" and os.geteuid() != 0:
-        found.append("tuning needs root")
-    return list(dict.fromkeys(found))
+        cell_reasons.append("tuning needs root")
+    return list(dict.fromkeys(cell_reasons))
 
 
 def _own_installations(names: Collection[str], adapters: Mapping[str, Adapter]) -> Iterator[str]:
@@ -102,13 +104,13 @@ def _placement(name: str, adapter: Adapter, cell: Cell, options: Options) -> Ite
     )
     if not crossing:
         return
-    alone = f"works only within one process, and the placement has {len(cell.workers)}"
+    restriction = f"works only within one process, and the placement has {len(cell.workers)}"
     if adapter.sidecar.scope == "process":
-        yield f"{name} {alone}"
+        yield f"{name} {restriction}"
     for key, value in options.get(name, {}).items():
         option = adapter.sidecar.options.get(key)
         if option is not None and value in option.within_process:
-            yield f"{name} with {key} {value} {alone}"
+            yield f"{name} with {key} {value} {restriction}"
 
 
 def _profile(name: str, adapter: Adapter, factors: Factors) -> Iterator[str]:
@@ -147,22 +149,24 @@ def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]
 
 def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> Iterator[str]:
     """What both ends of a stream need; how a message is dispatched is the subscriber's affair alone."""
-    can = adapter.sidecar.abilities
+    abilities = adapter.sidecar.abilities
     # The sidecar's reliability is that of topics; request and reply are reliable where there are any.
-    reliability = (*can.reliability, "reliable") if serves and can.services else can.reliability
-    asked: tuple[tuple[str, str, Collection[str]], ...] = (
-        ("reliability", traffic.reliability, reliability),
-        ("history", traffic.history, can.history),
-        ("durability", traffic.durability, can.durability),
-        ("type", traffic.type, can.types),
+    reliability = (
+        (*abilities.reliability, "reliable") if serves and abilities.services else abilities.reliability
     )
-    for what, value, offered in asked:
+    requirements: tuple[tuple[str, str, Collection[str]], ...] = (
+        ("reliability", traffic.reliability, reliability),
+        ("history", traffic.history, abilities.history),
+        ("durability", traffic.durability, abilities.durability),
+        ("type", traffic.type, abilities.types),
+    )
+    for ability, value, offered in requirements:
         if value not in offered:
-            yield _lacks(name, what, value, offered)
-    if traffic.domain and not can.domains:
+            yield _lacks(name, ability, value, offered)
+    if traffic.domain and not abilities.domains:
         yield f"{name} has no domains"
     for policy in traffic.policies:
-        if policy not in can.policies:
+        if policy not in abilities.policies:
             yield _without_policy(name, policy)
     if traffic.instances and traffic.type != "bytes":
         yield f"messages of type {traffic.type} have no key: only those of type bytes have instances"
@@ -182,14 +186,14 @@ def _limits(name: str, limit: Limits, traffic: Traffic, serves: bool) -> Iterato
     keeps_all = traffic.history == "keep_all"
     if limit.depth_max is not None and not keeps_all and traffic.depth > limit.depth_max:
         yield _with_reason(f"{name} keeps at most {limit.depth_max} messages", limit.depth_max_reason)
-    waiting = limit.service_depth_max
-    if serves and waiting is not None and (keeps_all or traffic.depth > waiting):
-        at_most = f"{name} keeps at most {waiting} requests or replies"
+    service_depth_max = limit.service_depth_max
+    if serves and service_depth_max is not None and (keeps_all or traffic.depth > service_depth_max):
+        at_most = f"{name} keeps at most {service_depth_max} requests or replies"
         yield _with_reason(at_most, limit.service_depth_max_reason)
-    durable = limit.transient_local_depth_max
-    kept_for_late = traffic.durability == "transient_local"
-    if durable is not None and kept_for_late and (keeps_all or traffic.depth > durable):
-        at_most = f"{name} keeps at most {durable} messages for late joiners"
+    durable_depth_max = limit.transient_local_depth_max
+    is_durable = traffic.durability == "transient_local"
+    if durable_depth_max is not None and is_durable and (keeps_all or traffic.depth > durable_depth_max):
+        at_most = f"{name} keeps at most {durable_depth_max} messages for late joiners"
         yield _with_reason(at_most, limit.transient_local_depth_max_reason)
 
 
@@ -202,7 +206,7 @@ def _scale(name: str, limit: Limits, cell: Cell) -> Iterator[str]:
         yield _with_reason(at_most, limit.topics_max_reason)
     if limit.endpoints_max is None:
         return
-    readers_on = Counter(topic for _, topic in {(e.subscriber, e.topic) for e in graph.edges()})
+    readers_on = Counter(topic for _, topic in {(edge.subscriber, edge.topic) for edge in graph.edges()})
     for topic in sorted(topics):
         writers, readers = len(graph.streams_on(topic)), readers_on[topic]
         if writers + readers > limit.endpoints_max:
@@ -235,47 +239,47 @@ def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
         yield f"{cell.graph.name} waits for each answer, so what is lost before it is matched holds it up"
 
 
-def _hosts(cell: Cell, around: Surroundings) -> Iterator[str]:
+def _hosts(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
     yield from divided(cell.workers, cell.host_of)
-    named = {name: around.hosts[name] for name in cell.hosts if name in around.hosts}
-    elsewhere = [name for name, host in named.items() if host.launcher == SSH]
-    if cell.factors.tuning != "none" and elsewhere:
-        yield f"tuning is for the machine that lagometer runs on, and {elsewhere[0]} is another one"
-    loaded = host_named(cell.factors.interference)
-    if loaded and loaded not in cell.hosts:
+    hosts = {name: surroundings.hosts[name] for name in cell.hosts if name in surroundings.hosts}
+    remote = [name for name, host in hosts.items() if host.launcher == SSH]
+    if cell.factors.tuning != "none" and remote:
+        yield f"tuning is for the machine that lagometer runs on, and {remote[0]} is another one"
+    loaded_host = host_named(cell.factors.interference)
+    if loaded_host and loaded_host not in cell.hosts:
         yield f"interference '{cell.factors.interference}' is for a host that this cell does not have"
     if len(cell.hosts) < 2:
         return
     names = " and ".join(cell.hosts)
     for name in cell.adapters:
-        for daemon in daemons_in_use(around.adapters[name], cell.options, cell.factors.profile):
+        for daemon in daemons_in_use(surroundings.adapters[name], cell.options, cell.factors.profile):
             if not daemon.serves_hosts:
                 yield f"{name}: its {daemon.name} serves the workers of one host"
-            elif any(not named[each].address for each in named):
+            elif any(not hosts[host_name].address for host_name in hosts):
                 yield f"{name}: its {daemon.name} is reached by an address: give each host its `address`"
-    emulated = [host.is_emulated for host in named.values()]
-    if any(host.is_apart for host in named.values()):
-        yield from _across_hosts(cell, around.adapters)
+    emulated = [host.is_emulated for host in hosts.values()]
+    if any(host.is_apart for host in hosts.values()):
+        yield from _across_hosts(cell, surroundings.adapters)
     if any(emulated) and not all(emulated):
         yield f"no link joins {names}: those of the launcher netns reach each other alone"
     if cell.factors.network == "private":
         yield f"{names} each have a private network: set `network: host`"
     if cell.factors.interference != NO_LOAD and not host_named(cell.factors.interference):
         yield f"of several hosts one has the load: write {cell.factors.interference}@{cell.hosts[-1]}"
-    if cell.factors.interference.startswith("network") and not all(host.address for host in named.values()):
+    if cell.factors.interference.startswith("network") and not all(host.address for host in hosts.values()):
         yield "load of the network between hosts needs their addresses: give each host its `address`"
-    if cell.factors.tuning != "none" and not elsewhere:
+    if cell.factors.tuning != "none" and not remote:
         yield "tuning is for one host"
 
 
-def _capture(cell: Cell, around: Surroundings) -> Iterator[str]:
+def _capture(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
     """Why its packets can't be captured."""
-    if not around.captures:
+    if not surroundings.captures:
         return
     for program, package in CAPTURE_PROGRAMS.items():
         if shutil.which(program) is None:
             yield f"`capture: on` needs {program}, which is not installed (Debian package: {package})"
-    emulated = [around.hosts[name].is_emulated for name in cell.hosts if name in around.hosts]
+    emulated = [surroundings.hosts[name].is_emulated for name in cell.hosts if name in surroundings.hosts]
     if cell.factors.network != "private" and not (emulated and all(emulated)):
         yield (
             "`capture: on` would count the packets of other programs on the host's network: "
@@ -283,11 +287,13 @@ def _capture(cell: Cell, around: Surroundings) -> Iterator[str]:
         )
 
 
-def _link(cell: Cell, measure_ns: int, around: Surroundings) -> Iterator[str]:
+def _link(cell: Cell, measure_ns: int, surroundings: Surroundings) -> Iterator[str]:
     """Why no link can be emulated under this cell, or why nothing would cross it."""
     if cell.link is None:
         return
-    hosts = [(name, name in around.hosts and around.hosts[name].is_emulated) for name in cell.hosts]
+    hosts = [
+        (name, name in surroundings.hosts and surroundings.hosts[name].is_emulated) for name in cell.hosts
+    ]
     yield from too_many_changes(cell.factors.link, cell.link, measure_ns)
     yield from link_reasons(cell.factors.link, cell.link, cell.factors.network, hosts)
     if len(hosts) > 1:
@@ -295,10 +301,10 @@ def _link(cell: Cell, measure_ns: int, around: Surroundings) -> Iterator[str]:
     if len(cell.workers) < 2:
         yield f"nothing crosses link '{cell.factors.link}': all nodes are in one process"
     for name in cell.adapters:
-        if around.adapters[name].sidecar.scope != "network":
+        if surroundings.adapters[name].sidecar.scope != "network":
             yield f"nothing crosses link '{cell.factors.link}': {name} does not use the network"
         for key, value in cell.options.get(name, {}).items():
-            option = around.adapters[name].sidecar.options.get(key)
+            option = surroundings.adapters[name].sidecar.options.get(key)
             if option is not None and value in option.within_host:
                 yield f"nothing crosses link '{cell.factors.link}': {name} with {key} {value} does not use it"
 
@@ -306,7 +312,7 @@ def _link(cell: Cell, measure_ns: int, around: Surroundings) -> Iterator[str]:
 def _across_hosts(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     """Why messages can't go from one host to another."""
     edges = cell.graph.edges()
-    crossing = {e.topic for e in edges if cell.host_of[e.publisher] != cell.host_of[e.subscriber]}
+    crossing = {edge.topic for edge in edges if cell.host_of[edge.publisher] != cell.host_of[edge.subscriber]}
     for name in cell.adapters:
         if not any(name in cell.traffic[topic].adapters for topic in crossing):
             continue
@@ -318,8 +324,8 @@ def _across_hosts(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
                 yield f"{name} with {key} {value} reaches only the processes of its own host"
 
 
-def _with_reason(what: str, reason: str) -> str:
-    return f"{what}: {reason}" if reason else what
+def _with_reason(limitation: str, reason: str) -> str:
+    return f"{limitation}: {reason}" if reason else limitation
 
 
 def _dispatch(adapter: Adapter, factors: Factors) -> Iterator[str]:
@@ -331,7 +337,7 @@ def _dispatch(adapter: Adapter, factors: Factors) -> Iterator[str]:
 def _has_pure_publishers(cell: Cell) -> bool:
     """Whether some of the processes subscribe to nothing, and others do."""
     rules = [[rule for node in nodes for rule in cell.graph.rules_of(node)] for nodes in cell.workers]
-    subscribing = [any(rule.subscribes for rule in each) for each in rules]
+    subscribing = [any(rule.subscribes for rule in process_rules) for process_rules in rules]
     return any(subscribing) and not all(subscribing)
 
 
@@ -347,20 +353,23 @@ def _waits(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     if cell.factors.dispatch != "waitset":
         return
     for nodes in _served_together(cell):
-        who = nodes[0] if len(nodes) == 1 else f"the {len(nodes)} nodes of a process"
-        instead = "use poll or listener" if len(nodes) == 1 else "use poll"
-        read = [(node, topic) for node in nodes for topic in _topics_read(cell, node)]
-        names = sorted({cell.traffic[topic].subscriber_adapter for _, topic in read})
-        domains = {cell.traffic[topic].domain for _, topic in read}
-        own = {node for node, _ in read} if cell.factors.participants == "per-node" else set()
+        owner = nodes[0] if len(nodes) == 1 else f"the {len(nodes)} nodes of a process"
+        hint = "use poll or listener" if len(nodes) == 1 else "use poll"
+        readers = [(node, topic) for node in nodes for topic in _topics_read(cell, node)]
+        names = sorted({cell.traffic[topic].subscriber_adapter for _, topic in readers})
+        domains = {cell.traffic[topic].domain for _, topic in readers}
+        participants = {node for node, _ in readers} if cell.factors.participants == "per-node" else set()
         if len(names) > 1:
-            yield f"one waitset of {who} can't wait for readers of {' and '.join(names)}: {instead}"
-        elif max(len(domains), len(own)) <= 1 or adapters[names[0]].sidecar.abilities.waitset_contexts:
+            yield f"one waitset of {owner} can't wait for readers of {' and '.join(names)}: {hint}"
+        elif (
+            max(len(domains), len(participants)) <= 1 or adapters[names[0]].sidecar.abilities.waitset_contexts
+        ):
             continue
         elif len(domains) > 1:
-            yield f"one waitset of {names[0]} can't wait in the {len(domains)} domains of {who}: {instead}"
+            yield f"one waitset of {names[0]} can't wait in the {len(domains)} domains of {owner}: {hint}"
         else:
-            yield f"one waitset of {names[0]} can't wait for the participants of {len(own)} nodes: {instead}"
+            count = len(participants)
+            yield f"one waitset of {names[0]} can't wait for the participants of {count} nodes: {hint}"
 
 
 def _executors(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
@@ -370,31 +379,34 @@ def _executors(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     for nodes in cell.workers:
         if len(nodes) == 1:
             continue
-        served = set()
+        participants = set()
         for node in nodes:
-            own = node if cell.factors.participants == "per-node" else ""
-            into = {
-                (cell.traffic[topic].subscriber_adapter, cell.traffic[topic].domain, own)
+            participant_node = node if cell.factors.participants == "per-node" else ""
+            subscribing = {
+                (cell.traffic[topic].subscriber_adapter, cell.traffic[topic].domain, participant_node)
                 for topic in _topics_read(cell, node)
             }
-            for name in sorted({name for name, _, _ in into}):
+            for name in sorted({name for name, _, _ in subscribing}):
                 if not adapters[name].sidecar.abilities.executor:
-                    why = "so one can't serve all nodes of a process: use waitset or poll"
-                    yield f"{name} calls back on threads of its own, {why}"
-            served |= {*into, *_timed_in(cell, node, own)}
-        served = {each for each in served if adapters[each[0]].sidecar.abilities.executor}
-        if len(served) > 1:
-            yield f"one executor can't serve the {len(served)} participants of a process: use waitset or poll"
+                    reason = "so one can't serve all nodes of a process: use waitset or poll"
+                    yield f"{name} calls back on threads of its own, {reason}"
+            participants |= {*subscribing, *_timed_in(cell, node, participant_node)}
+        participants = {
+            participant for participant in participants if adapters[participant[0]].sidecar.abilities.executor
+        }
+        if len(participants) > 1:
+            several = f"the {len(participants)} participants of a process"
+            yield f"one executor can't serve {several}: use waitset or poll"
 
 
-def _timed_in(cell: Cell, node: str, own: str) -> Iterator[tuple[str, int, str]]:
+def _timed_in(cell: Cell, node: str, participant_node: str) -> Iterator[tuple[str, int, str]]:
     """The participant whose executor, if it has one, fires the node's timers: that of what it publishes
     first."""
     rules = cell.graph.rules_of(node)
     written = [topic for rule in rules for topic in rule.writes]
     if written and any(rule.trigger in ("timer", "closed_loop") for rule in rules):
         traffic = cell.traffic[written[0]]
-        yield traffic.publisher_adapter, traffic.domain, own
+        yield traffic.publisher_adapter, traffic.domain, participant_node
 
 
 def _topics_read(cell: Cell, node: str) -> tuple[str, ...]:
@@ -415,24 +427,23 @@ def _worker(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     """A process is one worker, and that is in one language."""
     for nodes in cell.workers:
         rules = [rule for node in nodes for rule in cell.graph.rules_of(node)]
-        out = {cell.traffic[topic].publisher_adapter for rule in rules for topic in rule.writes}
-        into = {cell.traffic[topic].subscriber_adapter for rule in rules for topic in rule.subscribes}
-        workers = {name: adapters[name].sidecar.worker for name in sorted(out | into)}
+        publishing = {cell.traffic[topic].publisher_adapter for rule in rules for topic in rule.writes}
+        subscribing = {cell.traffic[topic].subscriber_adapter for rule in rules for topic in rule.subscribes}
+        workers = {name: adapters[name].sidecar.worker for name in sorted(publishing | subscribing)}
         if len(set(workers.values())) > 1:
-            named = nodes[0] if len(nodes) == 1 else f"{nodes[0]}, …"
-            does = (
-                f"publishes through {', '.join(sorted(out))} and subscribes through {', '.join(sorted(into))}"
-            )
-            in_words = ", ".join(workers[name] for name in (*sorted(out), *sorted(into)))
-            yield f"the process of {named} {does}, which run in different workers ({in_words})"
+            process = nodes[0] if len(nodes) == 1 else f"{nodes[0]}, …"
+            sends, hears = ", ".join(sorted(publishing)), ", ".join(sorted(subscribing))
+            activity = f"publishes through {sends} and subscribes through {hears}"
+            in_words = ", ".join(workers[name] for name in (*sorted(publishing), *sorted(subscribing)))
+            yield f"the process of {process} {activity}, which run in different workers ({in_words})"
             return
 
 
 def _workload(cell: Cell, template: Graph, measure_ns: int) -> Iterator[str]:
     name = template.name
     if "rate_hz" in cell.named and not template.follows_rate:
-        why = "a closed loop" if template.closed_loop else "its timers have their own rates"
-        yield f"{name} has no rate: {why}"
+        reason = "a closed loop" if template.closed_loop else "its timers have their own rates"
+        yield f"{name} has no rate: {reason}"
     if cell.factors.work_ns and not template.follows_work:
         yield f"{name} has no relay to do the work"
     if cell.factors.work_spread != "none" and not (cell.factors.work_ns and template.follows_work):
@@ -448,20 +459,20 @@ def _workload(cell: Cell, template: Graph, measure_ns: int) -> Iterator[str]:
 
 def _schedule(cell: Cell, template: Graph) -> Iterator[str]:
     factors = cell.factors
-    why = "a closed loop" if template.closed_loop else "its timers have their own rates"
+    reason = "a closed loop" if template.closed_loop else "its timers have their own rates"
     if factors.schedule != "periodic" and not template.follows_rate:
-        yield f"{template.name} has no schedule: {why}"
+        yield f"{template.name} has no schedule: {reason}"
     if factors.late != "burst" and template.closed_loop:
-        yield f"{template.name} has no schedule that a message could be late by: {why}"
+        yield f"{template.name} has no schedule that a message could be late by: {reason}"
     if factors.schedule.startswith("recorded-") and "rate_hz" in cell.named:
         yield f"{factors.schedule} sets the rate itself"
 
 
 def _processors(cell: Cell, cpus: tuple[int, ...]) -> Iterator[str]:
     factors = cell.factors
-    mine: tuple[int, ...] = cpus
+    cell_cpus: tuple[int, ...] = cpus
     if factors.cpus not in ("any", "spread"):
-        mine = tuple(int(cpu) for cpu in factors.cpus.split(","))
+        cell_cpus = tuple(int(cpu) for cpu in factors.cpus.split(","))
     pinned = {cpu for worker in range(len(cell.workers)) for cpu in cell.worker_cpus(worker, cpus)}
     absent = sorted(pinned - set(cpus))
     if absent:
@@ -469,12 +480,12 @@ def _processors(cell: Cell, cpus: tuple[int, ...]) -> Iterator[str]:
         yield f"CPU {names} is not available here (there are: {_ranges(cpus)})"
     if factors.dispatch == "poll" and factors.scheduling == "fifo":
         spinning = sum(any(_topics_read(cell, node) for node in nodes) for nodes in _served_together(cell))
-        if spinning >= len(mine):
-            yield f"{spinning} spinning SCHED_FIFO threads on {len(mine)} CPUs would starve the machine"
+        if spinning >= len(cell_cpus):
+            yield f"{spinning} spinning SCHED_FIFO threads on {len(cell_cpus)} CPUs would starve the machine"
 
 
-def _lacks(name: str, what: str, value: str, offered: Collection[str]) -> str:
-    return f"{name} does not offer {what} '{value}' (it offers: {', '.join(offered) or 'none'})"
+def _lacks(name: str, ability: str, value: str, offered: Collection[str]) -> str:
+    return f"{name} does not offer {ability} '{value}' (it offers: {', '.join(offered) or 'none'})"
 
 
 def _ranges(cpus: tuple[int, ...]) -> str:

@@ -179,15 +179,15 @@ class Graph:
     @cached_property
     def _looped(self) -> tuple[frozenset[str], frozenset[str]]:
         """The topics that what closed loops send comes to, and those from which it comes back to them."""
-        loops = [each for each in self.rules if each.trigger == "closed_loop"]
-        passing = [each for each in self.rules if each.trigger == "any"] if loops else []
+        loops = [rule for rule in self.rules if rule.trigger == "closed_loop"]
+        passing = [rule for rule in self.rules if rule.trigger == "any"] if loops else []
         sent = {topic for loop in loops for topic in loop.writes}
         awaited = {topic for loop in loops for topic in loop.reads}
         for _ in passing:
-            before = len(sent) + len(awaited)
-            sent |= {topic for each in passing if sent & set(each.reads) for topic in each.writes}
-            awaited |= {topic for each in passing if awaited & set(each.writes) for topic in each.reads}
-            if len(sent) + len(awaited) == before:
+            topic_count = len(sent) + len(awaited)
+            sent |= {topic for rule in passing if sent & set(rule.reads) for topic in rule.writes}
+            awaited |= {topic for rule in passing if awaited & set(rule.writes) for topic in rule.reads}
+            if len(sent) + len(awaited) == topic_count:
                 break
         return frozenset(sent), frozenset(awaited)
 
@@ -237,11 +237,11 @@ class Graph:
     @cached_property
     def service_of(self) -> Mapping[str, Service]:
         """The service that a topic belongs to, of those that do."""
-        found = {}
+        service_by_topic = {}
         for service in self.services:
-            found[service.request] = service
-            found.update(dict.fromkeys(map(service.reply, service.clients), service))
-        return found
+            service_by_topic[service.request] = service
+            service_by_topic.update(dict.fromkeys(map(service.reply, service.clients), service))
+        return service_by_topic
 
     @cached_property
     def answered(self) -> Mapping[int, int]:
@@ -256,14 +256,18 @@ class Graph:
 
     @cached_property
     def _edges(self) -> tuple[Edge, ...]:
-        pairs = [(number, each, to) for number, each in enumerate(self.streams) for to in each.subscribers]
+        pairs = [
+            (number, publication, receiver)
+            for number, publication in enumerate(self.streams)
+            for receiver in publication.subscribers
+        ]
         plain = Counter(f"{stream.publisher}→{subscriber}" for _, stream, subscriber in pairs)
-        found = []
+        edges = []
         for number, stream, subscriber in pairs:
             name = f"{stream.publisher}→{subscriber}"
             name = name if plain[name] == 1 else f"{name}:{stream.topic}"
-            found.append(Edge(name, number, stream.publisher, subscriber, stream.topic))
-        return tuple(found)
+            edges.append(Edge(name, number, stream.publisher, subscriber, stream.topic))
+        return tuple(edges)
 
     @cached_property
     def _lookup(self) -> _Lookup:
@@ -278,9 +282,9 @@ class Graph:
             streams.setdefault((stream.publisher, stream.topic), number)
         return _Lookup(
             nodes={node.name: index for index, node in enumerate(self.nodes)},
-            rules={node: tuple(found) for node, found in rules.items()},
+            rules={node: tuple(node_rules) for node, node_rules in rules.items()},
             streams=streams,
-            topics={topic: tuple(found) for topic, found in topics.items()},
+            topics={topic: tuple(numbers) for topic, numbers in topics.items()},
         )
 
     def source_streams(self) -> frozenset[int]:

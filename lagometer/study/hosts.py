@@ -97,37 +97,37 @@ def parse_hosts(text: str) -> str:
 
 def read_hosts(value: Tree, problems: Problems, lines: dict[str, int | None]) -> dict[str, Host]:
     """The key `hosts`: `{name: {launcher: local, runs: [nodes and groups]}}`."""
-    found = {
+    hosts = {
         name: _host(item, f"hosts.{name}", problems)
         for name, item in named_parts(value, _NAMES, problems, lines)
     }
-    return _with_addresses(found, problems, lines)
+    return _with_addresses(hosts, problems, lines)
 
 
 def _with_addresses(
     hosts: Mapping[str, Host], problems: Problems, lines: Mapping[str, int | None]
 ) -> dict[str, Host]:
     """Gives emulated hosts an address, by their order in the study."""
-    found, taken = {}, {host.address: name for name, host in hosts.items() if host.address}
+    addressed, name_by_address = {}, {host.address: name for name, host in hosts.items() if host.address}
     free = (str(EMULATED_NETWORK + number) for number in range(1, EMULATED_MAX + 1))
     for name, host in hosts.items():
         where = f"hosts.{name}"
-        if host.address and taken[host.address] != name:
-            what = f"{taken[host.address]} has the address {host.address}, too"
-            problems.add(what, lines.get(where), f"{where}.address", "give each host its own")
+        if host.address and name_by_address[host.address] != name:
+            message = f"{name_by_address[host.address]} has the address {host.address}, too"
+            problems.add(message, lines.get(where), f"{where}.address", "give each host its own")
         if host.is_emulated and not host.address:
-            address = next((each for each in free if each not in taken), "")
+            address = next((candidate for candidate in free if candidate not in name_by_address), "")
             if not address:
-                what = f"is more than the {EMULATED_MAX} emulated hosts that there can be"
-                problems.add(what, lines.get(where), where, "use fewer hosts")
-            found[name] = replace(host, address=address)
+                message = f"is more than the {EMULATED_MAX} emulated hosts that there can be"
+                problems.add(message, lines.get(where), where, "use fewer hosts")
+            addressed[name] = replace(host, address=address)
         else:
-            found[name] = host
-    return found
+            addressed[name] = host
+    return addressed
 
 
 def _host(value: Entries, where: str, problems: Problems) -> Host:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     readers: dict[str, Callable[[str], object]] = {
         "launcher": word_parser(LAUNCHERS),
         "address": _address,
@@ -138,16 +138,16 @@ def _host(value: Entries, where: str, problems: Problems) -> Host:
         "path": _path_there,
     }
     for key, item in value.entries:
-        place = f"{where}.{key.text}"
+        key_path = f"{where}.{key.text}"
         if key.text not in KEYS:
-            problems.add(f"unknown key '{key.text}'", key.line, place, nearest(key.text, KEYS))
+            problems.add(f"unknown key '{key.text}'", key.line, key_path, nearest(key.text, KEYS))
         elif key.text not in readers:
-            found[key.text] = tuple(scalar.text for scalar in scalars(item, place, problems))
+            fields[key.text] = tuple(scalar.text for scalar in scalars(item, key_path, problems))
         elif not isinstance(item, Scalar):
-            problems.add("takes one word", key.line, place, "write it behind the colon")
-        elif (given := parsed(item, place, readers[key.text], problems)) is not None:
-            found[key.text] = given
-    host = Host(**found)
+            problems.add("takes one word", key.line, key_path, "write it behind the colon")
+        elif (parsed_value := parsed(item, key_path, readers[key.text], problems)) is not None:
+            fields[key.text] = parsed_value
+    host = Host(**fields)
     for name in SSH_KEYS if host.launcher != SSH else ():
         if getattr(host, name):
             hint = "write `launcher: ssh`, or leave it out"
@@ -160,7 +160,7 @@ def _line_of(value: Entries, name: str) -> int | None:
 
 
 def _destination(text: str) -> str:
-    if text.startswith("-") or not text or any(each.isspace() for each in text):
+    if text.startswith("-") or not text or any(character.isspace() for character in text):
         raise UnitError(f"'{text}' is no destination for ssh like 'robot' or 'pi@192.168.1.3'")
     return text
 
@@ -199,7 +199,7 @@ def _address(text: str) -> str:
 
 
 def chosen_hosts(
-    given: Sequence[object] | None,
+    values: Sequence[object] | None,
     hosts: Mapping[str, Host],
     graphs: Mapping[str, Graph],
     problems: Problems,
@@ -209,28 +209,30 @@ def chosen_hosts(
 
     What a host is to run has to be in one of the workloads of the study, or part, that it is chosen in.
     """
-    for value in given or ():
+    for value in values or ():
         for name in str(value).split("+"):
             if name not in hosts and value != HERE:
                 hint = nearest(name, hosts) if hosts else "write it under `hosts:`"
                 problems.add(f"unknown host '{name}'", lines.get("matrix.hosts"), "matrix.hosts", hint)
     known = {name for graph in graphs.values() for name in _names_in(graph)}
-    taken: dict[str, str] = {}
-    chosen = {name for value in given or hosts for name in str(value).split("+")}
+    host_of: dict[str, str] = {}
+    chosen = {name for value in values or hosts for name in str(value).split("+")}
     for name, host in hosts.items():
         if name not in chosen:
             continue
         where = f"hosts.{name}"
-        for each in host.runs:
-            if graphs and each not in known:
-                what = f"no workload has a node or group '{each}'"
-                problems.add(what, lines.get(where), f"{where}.runs", nearest(each, sorted(known)))
-            if taken.setdefault(each, name) != name:
-                what = f"'{each}' already runs on '{taken[each]}'"
-                problems.add(what, lines.get(where), f"{where}.runs", "a node runs on one host")
-    if given is None:
+        for node_or_group in host.runs:
+            if graphs and node_or_group not in known:
+                message = f"no workload has a node or group '{node_or_group}'"
+                problems.add(
+                    message, lines.get(where), f"{where}.runs", nearest(node_or_group, sorted(known))
+                )
+            if host_of.setdefault(node_or_group, name) != name:
+                message = f"'{node_or_group}' already runs on '{host_of[node_or_group]}'"
+                problems.add(message, lines.get(where), f"{where}.runs", "a node runs on one host")
+    if values is None:
         return ("+".join(hosts),)
-    return tuple(given)
+    return tuple(values)
 
 
 def _names_in(graph: Graph) -> Iterator[str]:
@@ -243,11 +245,15 @@ def host_of_nodes(cell_hosts: str, hosts: Mapping[str, Host], graph: Graph) -> d
     first."""
     names = cell_hosts.split("+")
     groups = {group.name: group.nodes for group in graph.groups}
-    found = dict.fromkeys(graph.node_names, names[0])
+    host_of = dict.fromkeys(graph.node_names, names[0])
     for name in names:
-        for each in hosts[name].runs if name in hosts else ():
-            found.update(dict.fromkeys(groups.get(each, (each,) if each in found else ()), name))
-    return found | {node.name: found[node.again_of] for node in graph.nodes if node.again_of}
+        for node_or_group in hosts[name].runs if name in hosts else ():
+            host_of.update(
+                dict.fromkeys(
+                    groups.get(node_or_group, (node_or_group,) if node_or_group in host_of else ()), name
+                )
+            )
+    return host_of | {node.name: host_of[node.again_of] for node in graph.nodes if node.again_of}
 
 
 def divided(workers: Sequence[Sequence[str]], host_of: Mapping[str, str]) -> Iterator[str]:

@@ -30,12 +30,16 @@ def load_hosts(path: Path) -> tuple[Mapping[str, Host], Mapping[str, Adapter]]:
     if keys != [KEY]:
         study = load_study(path)
         adapters = discover_adapters(study.options)
-        used = dict.fromkeys(name for cell in expand(study, adapters).cells for name in cell.adapters)
-        return study.hosts, {name: adapters[name] for name in used}
+        adapter_names = dict.fromkeys(
+            name for cell in expand(study, adapters).cells for name in cell.adapters
+        )
+        return study.hosts, {name: adapters[name] for name in adapter_names}
     problems = Problems(str(path))
     hosts = read_hosts(document.entries[0][1], problems, {})
     problems.raise_if_any()
     adapters = discover_adapters()
     return hosts, {
-        name: each for name, each in adapters.items() if each.built and each.sidecar.scope == "network"
+        name: adapter
+        for name, adapter in adapters.items()
+        if adapter.built and adapter.sidecar.scope == "network"
     }

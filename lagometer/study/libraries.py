@@ -44,11 +44,11 @@ def grouping(sidecars: Iterable[Sidecar]) -> Callable[[str], str]:
     The middleware goes before what is ours: a sidecar may name its own library, where the middleware is
     linked into it.
     """
-    used = list(sidecars)
+    sidecar_list = list(sidecars)
     patterns = (
         (TRACER, _TRACER),
-        (MIDDLEWARE, [pattern for each in used for pattern in each.libraries.middleware]),
-        (ABSTRACTION, [pattern for each in used for pattern in each.libraries.abstraction]),
+        (MIDDLEWARE, [pattern for sidecar in sidecar_list for pattern in sidecar.libraries.middleware]),
+        (ABSTRACTION, [pattern for sidecar in sidecar_list for pattern in sidecar.libraries.abstraction]),
         (OWN, _OWN),
         (RUNTIME, _RUNTIME),
     )

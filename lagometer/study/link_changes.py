@@ -63,11 +63,11 @@ class Change:
 
     def as_json(self) -> dict[str, Any]:
         """For manifest.json: what it says."""
-        unsaid = {"every_ns": 0, "outage_ns": 0}
+        defaults = {"every_ns": 0, "outage_ns": 0}
         return {
             key: value
             for key, value in vars(self).items()
-            if value is not None and (key not in unsaid or value != unsaid[key])
+            if value is not None and (key not in defaults or value != defaults[key])
         }
 
 
@@ -107,48 +107,48 @@ def read_changes(
     if not isinstance(value, Items) or not value.items:
         problems.add("takes a list of changes", value.line, where, WRITE)
         return ()
-    found: list[Change] = []
-    for place, item in enumerate(value.items):
-        at = f"{where}[{place}]"
+    changes: list[Change] = []
+    for index, item in enumerate(value.items):
+        key_path = f"{where}[{index}]"
         if not isinstance(item, Entries):
-            problems.add("is no change", item.line, at, WRITE)
+            problems.add("is no change", item.line, key_path, WRITE)
             continue
-        change = _change(item, at, of_a_profile, problems)
+        change = _change(item, key_path, of_a_profile, problems)
         if change is None:
             continue
-        for what, hint in _wrong(change, found[-1] if found else None):
-            problems.add(what, item.line, at, hint)
-        found.append(change)
-    return tuple(found)
+        for message, hint in _wrong(change, changes[-1] if changes else None):
+            problems.add(message, item.line, key_path, hint)
+        changes.append(change)
+    return tuple(changes)
 
 
 def _change(
     item: Entries, where: str, of_a_profile: Mapping[str, Parser], problems: Problems
 ) -> Change | None:
     keys = change_keys(of_a_profile)
-    found: dict[str, Any] = {}
-    for key, given in item.entries:
-        place = f"{where}.{key.text}"
+    fields: dict[str, Any] = {}
+    for key, value in item.entries:
+        key_path = f"{where}.{key.text}"
         if key.text not in keys:
-            problems.add(f"unknown key '{key.text}'", key.line, place, nearest(key.text, keys))
-        elif not isinstance(given, Scalar):
-            problems.add("takes one value", key.line, place, "write it behind the colon")
+            problems.add(f"unknown key '{key.text}'", key.line, key_path, nearest(key.text, keys))
+        elif not isinstance(value, Scalar):
+            problems.add("takes one value", key.line, key_path, "write it behind the colon")
         else:
             field, parse = keys[key.text]
-            if (read := parsed(given, place, parse, problems)) is not None:
-                found[field] = read
-    if "at_ns" not in found:
+            if (parsed_value := parsed(value, key_path, parse, problems)) is not None:
+                fields[field] = parsed_value
+    if "at_ns" not in fields:
         if not any(key.text == "at" for key, _ in item.entries):
             problems.add("does not say when", item.line, where, "add `at: 2s`, from the measure phase on")
         return None
-    return Change(**found)
+    return Change(**fields)
 
 
-def _wrong(change: Change, before: Change | None) -> Iterator[tuple[str, str]]:
+def _wrong(change: Change, previous: Change | None) -> Iterator[tuple[str, str]]:
     """What is wrong with a change, and what to do about it."""
     if not change.outage_ns and all(getattr(change, field) is None for field in OF_A_PROFILE.values()):
         yield "changes nothing", "add `outage: 300ms`, or a key of the profile such as `rate: 2Mbit`"
-    if before is not None and change.at_ns <= before.at_ns:
+    if previous is not None and change.at_ns <= previous.at_ns:
         yield "is not later than the change before it", "put changes in the order of their times"
     if change.every_ns and change.outage_ns >= change.every_ns:
         yield "its outage never ends before the next", "make `every` longer than `outage`"
@@ -165,23 +165,23 @@ def step_count(changes: Sequence[Change], until_ns: int) -> int:
 def steps_of(state: HasState, changes: Sequence[Change], until_ns: int) -> tuple[Step, ...]:
     """What the link is like, step by step, in a measure phase of this length. Of several changes at one
     time the last of the list holds; an outage that begins in the phase and ends behind it has no end."""
-    happens = sorted(
-        (at_ns, place)
-        for place, change in enumerate(changes)
+    occurrences = sorted(
+        (at_ns, index)
+        for index, change in enumerate(changes)
         for at_ns in range(change.at_ns, until_ns, change.every_ns or until_ns + 1)
     )
-    ends = {at_ns + changes[place].outage_ns for at_ns, place in happens if changes[place].outage_ns}
-    times = sorted({at_ns for at_ns, _ in happens} | {end_ns for end_ns in ends if end_ns < until_ns})
-    now = {field: getattr(state, field) for field in OF_A_PROFILE.values()}
-    found, next_one, outage_until_ns = [], 0, 0
+    ends = {at_ns + changes[index].outage_ns for at_ns, index in occurrences if changes[index].outage_ns}
+    times = sorted({at_ns for at_ns, _ in occurrences} | {end_ns for end_ns in ends if end_ns < until_ns})
+    current = {field: getattr(state, field) for field in OF_A_PROFILE.values()}
+    steps, next_one, outage_until_ns = [], 0, 0
     for at_ns in times:
-        while next_one < len(happens) and happens[next_one][0] <= at_ns:
-            change = changes[happens[next_one][1]]
-            given = {field: getattr(change, field) for field in now}
-            now |= {field: value for field, value in given.items() if value is not None}
+        while next_one < len(occurrences) and occurrences[next_one][0] <= at_ns:
+            change = changes[occurrences[next_one][1]]
+            changed = {field: getattr(change, field) for field in current}
+            current |= {field: value for field, value in changed.items() if value is not None}
             if change.outage_ns:
                 outage_until_ns = max(outage_until_ns, at_ns + change.outage_ns)
             next_one += 1
         outage = at_ns < outage_until_ns
-        found.append(Step(at_ns=at_ns, outage=outage, **{**now, **({"loss": 1.0} if outage else {})}))
-    return tuple(found)
+        steps.append(Step(at_ns=at_ns, outage=outage, **{**current, **({"loss": 1.0} if outage else {})}))
+    return tuple(steps)

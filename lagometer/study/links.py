@@ -88,8 +88,8 @@ class Link:
         """For manifest.json."""
         changes = [change.as_json() for change in self.changes]
         capacity = self.capacity and self.capacity.as_json()
-        found = {**vars(self), "emulated": True, "changes": changes, "capacity": capacity}
-        return {**found, "sources": dict(self.sources)}
+        fields = {**vars(self), "emulated": True, "changes": changes, "capacity": capacity}
+        return {**fields, "sources": dict(self.sources)}
 
 
 def parse_rate_bps(text: str) -> int:
@@ -103,11 +103,11 @@ def parse_rate_bps(text: str) -> int:
     return rate_bps
 
 
-def _share(most: float) -> Callable[[str], float]:
+def _share(upper: float) -> Callable[[str], float]:
     def parse(text: str) -> float:
         share = units.parse_share(text)
-        if not 0 <= share <= most:
-            raise UnitError(f"'{text}' is not between 0% and {most:.0%}")
+        if not 0 <= share <= upper:
+            raise UnitError(f"'{text}' is not between 0% and {upper:.0%}")
         return share
 
     return parse
@@ -123,11 +123,11 @@ def _burst(text: str) -> float:
     return value
 
 
-def _bytes(least: int, most: int) -> Callable[[str], int]:
+def _bytes(lower: int, upper: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         size_bytes = units.parse_payload_bytes(text)
-        if not least <= size_bytes <= most:
-            raise UnitError(f"'{text}' is not between {least} B and {most} B")
+        if not lower <= size_bytes <= upper:
+            raise UnitError(f"'{text}' is not between {lower} B and {upper} B")
         return size_bytes
 
     return parse
@@ -197,47 +197,47 @@ def load_link(path: Path) -> Link:
 
 
 def chosen_links(
-    given: Iterable[object], links: Mapping[str, Link], problems: Problems, lines: Mapping[str, int | None]
+    names: Iterable[object], links: Mapping[str, Link], problems: Problems, lines: Mapping[str, int | None]
 ) -> dict[str, Link]:
     """The links that the factor names: the study's own, or those that ship."""
-    shipped, found = shipped_links(), dict(links)
-    for name in map(str, given):
-        if name in found or name == NONE:
+    shipped, chosen = shipped_links(), dict(links)
+    for name in map(str, names):
+        if name in chosen or name == NONE:
             continue
         if name in shipped:
-            found[name] = load_link(shipped[name])
+            chosen[name] = load_link(shipped[name])
             continue
         hint = nearest(name, [*links, *shipped])
         problems.add(f"unknown link '{name}'", lines.get("matrix.link"), "matrix.link", hint)
-    return found
+    return chosen
 
 
 def _link(value: Entries, where: str, problems: Problems, folder: Path) -> Link:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, item in value.entries:
-        place = f"{where}.{key.text}".lstrip(".")
+        key_path = f"{where}.{key.text}".lstrip(".")
         if key.text == SOURCES:
-            found[SOURCES] = _sources(item, place, problems)
+            fields[SOURCES] = _sources(item, key_path, problems)
         elif key.text == CHANGES:
-            found[CHANGES] = read_changes(item, place, _change_parsers(), problems)
+            fields[CHANGES] = read_changes(item, key_path, _change_parsers(), problems)
         elif key.text not in (*LINK_KEYS, CAPACITY):
             hint = nearest(key.text, [*LINK_KEYS, CHANGES, CAPACITY, SOURCES])
-            problems.add(f"unknown key '{key.text}'", key.line, place, hint)
+            problems.add(f"unknown key '{key.text}'", key.line, key_path, hint)
         elif not isinstance(item, Scalar):
-            problems.add("takes one value", key.line, place, "write it behind the colon")
+            problems.add("takes one value", key.line, key_path, "write it behind the colon")
         elif key.text == CAPACITY:
-            found[CAPACITY] = parsed(item, place, partial(load_capacity, folder=folder), problems)
-        elif (given := parsed(item, place, LINK_KEYS[key.text].parse, problems)) is not None:
-            found[LINK_KEYS[key.text].field] = given
-    link = Link(**found)
+            fields[CAPACITY] = parsed(item, key_path, partial(load_capacity, folder=folder), problems)
+        elif (parsed_value := parsed(item, key_path, LINK_KEYS[key.text].parse, problems)) is not None:
+            fields[LINK_KEYS[key.text].field] = parsed_value
+    link = Link(**fields)
     if link.capacity is not None:
-        if "rate_bps" in found:
+        if "rate_bps" in fields:
             problems.add("'rate' and 'capacity' are two rates", value.line, where, "leave one of them out")
         link = replace(link, rate_bps=link.capacity.mean_rate_bps)
-    for what in _contradictions(link):
-        problems.add(what, value.line, where)
-    for number, what in _contradictions_later(link):
-        problems.add(what, value.line, f"{where}.{CHANGES}[{number}]".lstrip("."))
+    for message in _contradictions(link):
+        problems.add(message, value.line, where)
+    for number, message in _contradictions_later(link):
+        problems.add(message, value.line, f"{where}.{CHANGES}[{number}]".lstrip("."))
     if link.rate_bps and not link.queue_bytes:
         link = replace(link, queue_bytes=QUEUE_FRAMES * (link.mtu_bytes + FRAME_HEADER_BYTES))
     return link
@@ -254,22 +254,25 @@ def _contradictions_later(link: Link) -> Iterator[tuple[int, str]]:
         return
     now = replace(link, changes=())
     numbered = list(enumerate(link.changes))
-    for place, change in [*numbered, *((place, each) for place, each in numbered if each.every_ns)]:
-        given = {name: getattr(change, name) for name in OF_A_PROFILE.values()}
-        values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for index, change in [
+        *numbered,
+        *((index, repeated) for index, repeated in numbered if repeated.every_ns),
+    ]:
+        changed = {name: getattr(change, name) for name in OF_A_PROFILE.values()}
+        values: dict[str, Any] = {name: value for name, value in changed.items() if value is not None}
         now = replace(now, **values)
         if change.rate_bps and link.capacity is not None:
             yield (
-                place,
+                index,
                 "changes a rate, which a recorded capacity has at every moment: leave one of them out",
             )
         elif change.rate_bps and not link.rate_bps:
-            yield place, "changes a rate that the link does not have: give the profile a `rate` to begin with"
+            yield index, "changes a rate that the link does not have: give the profile a `rate` to begin with"
         # With no or all frames lost nothing comes in bursts.
         state = now if 0 < now.loss < 1 else replace(now, burst=1.0)
-        found = list(_contradictions(state))
-        yield from ((place, what) for what in found)
-        if found:
+        contradictions = list(_contradictions(state))
+        yield from ((index, message) for message in contradictions)
+        if contradictions:
             return
 
 
@@ -283,9 +286,9 @@ def _sources(value: Tree, where: str, problems: Problems) -> dict[str, str]:
 def _contradictions(link: Link) -> Iterator[str]:
     """What can't be together."""
     if link.jitter_ns * JITTER_DEVIATIONS[link.distribution] > link.delay_ns:
-        most = units.duration_text(link.delay_ns / JITTER_DEVIATIONS[link.distribution])
+        jitter_max = units.duration_text(link.delay_ns / JITTER_DEVIATIONS[link.distribution])
         kind = link.distribution
-        yield f"frames would leave before they come: with this delay a {kind} jitter is at most {most}"
+        yield f"frames would leave before they come: with this delay a {kind} jitter is at most {jitter_max}"
     if link.burst > 1 and not link.loss:
         yield "'burst' is for links with `loss`"
     if link.burst > 1 and link.loss > link.burst / (1 + link.burst):
@@ -296,8 +299,8 @@ def _contradictions(link: Link) -> Iterator[str]:
         yield "'queue' has no room for ten frames of this MTU"
     fewest_ns = max(REORDER_DELAY_NS_MIN, REORDER_JITTERS * link.jitter_ns)
     if link.reorder and link.delay_ns < fewest_ns:
-        least = units.duration_text(fewest_ns)
-        yield f"'reorder' takes a delay of {least} or more: nothing else can be overtaken"
+        delay_min = units.duration_text(fewest_ns)
+        yield f"'reorder' takes a delay of {delay_min} or more: nothing else can be overtaken"
 
 
 def too_many_changes(name: str, link: Link, measure_ns: int) -> Iterator[str]:

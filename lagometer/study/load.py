@@ -89,33 +89,37 @@ def _read(document: Entries, source: str, folder: Path, scale: str | None) -> St
     problems.raise_if_any()
     if not documents:
         return replace(_Loader(document, source, folder).study(), scale=scale)
-    studies = {name: _Loader(each, source, folder, name).study() for name, each in documents.items()}
+    studies = {name: _Loader(part, source, folder, name).study() for name, part in documents.items()}
     # What is the campaign's own is read with the matrix of the first part: its own may lack what parts say.
-    first, own = next(iter(documents.values())), without(document, (PARTS,))
+    first, campaign = next(iter(documents.values())), without(document, (PARTS,))
     matrix = entry_of(first, MATRIX)
-    whole = _Loader(
-        replaced(own, Scalar(MATRIX, True, None), matrix) if matrix else own, source, folder
+    study = _Loader(
+        replaced(campaign, Scalar(MATRIX, True, None), matrix) if matrix else campaign, source, folder
     ).study()
     return replace(
-        whole,
+        study,
         scale=scale,
         parts=studies,
         matrix=_united(studies.values()),
-        graphs={name: graph for each in studies.values() for name, graph in each.graphs.items()},
-        variants={name: variant for each in studies.values() for name, variant in each.variants.items()},
-        links={name: link for each in studies.values() for name, link in each.links.items()},
-        recordings={name: file for each in studies.values() for name, file in each.recordings.items()},
-        contents={name: file for each in studies.values() for name, file in each.contents.items()},
+        graphs={name: graph for part in studies.values() for name, graph in part.graphs.items()},
+        variants={name: variant for part in studies.values() for name, variant in part.variants.items()},
+        links={name: link for part in studies.values() for name, link in part.links.items()},
+        recordings={name: file for part in studies.values() for name, file in part.recordings.items()},
+        contents={name: file for part in studies.values() for name, file in part.contents.items()},
     )
 
 
 def _united(studies: Iterable[Study]) -> dict[str, tuple[object, ...]]:
     """Of each factor the values that any part has, in the order of ids."""
-    found: dict[str, dict[object, None]] = {}
+    values_by_factor: dict[str, dict[object, None]] = {}
     for study in studies:
         for name, values in study.matrix.items():
-            found.setdefault(name, {}).update(dict.fromkeys(values))
-    return {factor.name: tuple(found[factor.name]) for factor in FACTORS if factor.name in found}
+            values_by_factor.setdefault(name, {}).update(dict.fromkeys(values))
+    return {
+        factor.name: tuple(values_by_factor[factor.name])
+        for factor in FACTORS
+        if factor.name in values_by_factor
+    }
 
 
 class _Loader:
@@ -136,27 +140,27 @@ class _Loader:
         self._links: dict[str, Link] = {}
 
     def study(self) -> Study:
-        given = self._known_keys()
-        warmup = self._warmup_bounds(given)
-        values = {key.field: self._top_level(given.get(key.name), key.name) for key in TOP_LEVEL_KEYS}
+        entries = self._known_keys()
+        warmup = self._warmup_bounds(entries)
+        values = {key.field: self._top_level(entries.get(key.name), key.name) for key in TOP_LEVEL_KEYS}
         values["warmup_max_ns"] = self._warmup_max_ns(warmup, values)
-        self._check_valid(given, values)
-        self._check_adaptive(given, values)
-        self._check_deadline(given)
+        self._check_valid(entries, values)
+        self._check_adaptive(entries, values)
+        self._check_deadline(entries)
         self._check_scheduler(values)
-        if "variants" in given:
-            self._variants = read_variants(given["variants"], self._problems, self._lines)
-        if "hosts" in given:
-            self._hosts = read_hosts(given["hosts"], self._problems, self._lines)
-        if "links" in given:
-            self._links = read_links(given["links"], self._problems, self._lines, self._folder)
-        matrix = self._matrix(given.get("matrix"))
+        if "variants" in entries:
+            self._variants = read_variants(entries["variants"], self._problems, self._lines)
+        if "hosts" in entries:
+            self._hosts = read_hosts(entries["hosts"], self._problems, self._lines)
+        if "links" in entries:
+            self._links = read_links(entries["links"], self._problems, self._lines, self._folder)
+        matrix = self._matrix(entries.get("matrix"))
         adaptive = values["precision"] is not None
-        control = self._control(given.get("control"), adaptive)
-        named = (*matrix.get("link", ()), (control or {}).get("link", NO_LINK))
-        links = chosen_links(named, self._links, self._problems, self._lines)
-        options = self._options(given["options"]) if "options" in given else {}
-        exclude = self._exclude(given["exclude"]) if "exclude" in given else ()
+        control = self._control(entries.get("control"), adaptive)
+        link_names = (*matrix.get("link", ()), (control or {}).get("link", NO_LINK))
+        links = chosen_links(link_names, self._links, self._problems, self._lines)
+        options = self._options(entries["options"]) if "options" in entries else {}
+        exclude = self._exclude(entries["exclude"]) if "exclude" in entries else ()
         self._problems.raise_if_any()
         return Study(
             **values,  # type: ignore[arg-type]
@@ -175,17 +179,17 @@ class _Loader:
         )
 
     def _known_keys(self) -> dict[str, Tree]:
-        given = {}
+        entries = {}
         for key, value in self._document.entries:
             self._lines[key.text] = key.line
             if key.text in KEY_NAMES:
-                given[key.text] = value
+                entries[key.text] = value
                 continue
             hint = nearest(key.text, KEY_NAMES)
             if key.text in FACTORS_BY_NAME:
                 hint = f"'{key.text}' is a factor; write it under `matrix:`"
             self._problems.add(f"unknown key '{key.text}'", key.line, hint=hint)
-        return given
+        return entries
 
     def _top_level(self, value: Tree | None, name: str) -> object:
         key = next(key for key in TOP_LEVEL_KEYS if key.name == name)
@@ -199,12 +203,12 @@ class _Loader:
         scalar = single(value, name, self._problems)
         return parsed(scalar, name, key.parse, self._problems) if scalar else None
 
-    def _warmup_bounds(self, given: dict[str, Tree]) -> Scalar | str | None:
+    def _warmup_bounds(self, entries: dict[str, Tree]) -> Scalar | str | None:
         """Takes `{min: …, max: …}` apart: its least stays as the key's value, its most is returned.
 
         `auto` is returned as the word; None where no steady-state test is asked for.
         """
-        value = given.get("warmup")
+        value = entries.get("warmup")
         if isinstance(value, Scalar):
             return WARMUP_AUTO if value.text == WARMUP_AUTO else None
         if not isinstance(value, Entries):
@@ -214,78 +218,78 @@ class _Loader:
             self._problems.add(
                 "takes the keys 'min' and 'max', both of them", value.line, "warmup", "{min: 100ms, max: 1s}"
             )
-        given["warmup"] = bounds.get("min", Scalar("0", True, value.line))
+        entries["warmup"] = bounds.get("min", Scalar("0", True, value.line))
         return single(bounds["max"], "warmup.max", self._problems) if "max" in bounds else None
 
-    def _warmup_max_ns(self, most: Scalar | str | None, values: Mapping[str, Any]) -> int | None:
+    def _warmup_max_ns(self, bound: Scalar | str | None, values: Mapping[str, Any]) -> int | None:
         """The latest end of warm-up that the steady-state test may find, from the common start on."""
         least_ns, duration_ns = values["warmup_ns"], values["duration_ns"]
-        if most is None or least_ns is None or duration_ns is None:
+        if bound is None or least_ns is None or duration_ns is None:
             return None
-        if not isinstance(most, Scalar):
+        if not isinstance(bound, Scalar):
             return int(least_ns + duration_ns // 2)
-        most_ns = parsed(most, "warmup.max", parse_warmup_ns, self._problems)
+        most_ns = parsed(bound, "warmup.max", parse_warmup_ns, self._problems)
         if most_ns is not None and not least_ns <= most_ns < least_ns + duration_ns:
             self._problems.add(
-                f"'{most.text}' is not between warmup.min and warmup.min + duration",
-                most.line,
+                f"'{bound.text}' is not between warmup.min and warmup.min + duration",
+                bound.line,
                 "warmup.max",
                 "something must be left to measure",
             )
         return most_ns
 
-    def _check_valid(self, given: Mapping[str, Tree], values: dict[str, Any]) -> None:
+    def _check_valid(self, entries: Mapping[str, Tree], values: dict[str, Any]) -> None:
         """`trials_valid` counts trials by itself; without `trials_max` it tries three times as often."""
         wanted = values["trials_valid"]
-        if "trials_valid" not in given:
+        if "trials_valid" not in entries:
             return
         for name in ("trials", "precision"):
-            if name in given:
-                what = f"'{name}' and 'trials_valid' both say how many trials a cell gets"
-                self._problems.add(what, self._lines[name], "", "keep one")
-        if wanted is not None and "trials_max" not in given:
+            if name in entries:
+                message = f"'{name}' and 'trials_valid' both say how many trials a cell gets"
+                self._problems.add(message, self._lines[name], "", "keep one")
+        if wanted is not None and "trials_max" not in entries:
             values["trials_max"] = min(TRIALS_MAX, TRIES_PER_VALID * wanted)
         elif wanted is not None and values["trials_max"] is not None and values["trials_max"] < wanted:
-            what = f"'{values['trials_max']}' is fewer than the {wanted} valid trials of each cell"
-            self._problems.add(what, self._lines["trials_max"], "trials_max")
+            message = f"'{values['trials_max']}' is fewer than the {wanted} valid trials of each cell"
+            self._problems.add(message, self._lines["trials_max"], "trials_max")
 
     def _check_scheduler(self, values: Mapping[str, Any]) -> None:
         """The scheduler's record takes layers apart."""
         if values["scheduler"] and not values["layers"]:
-            what = "'scheduler: on' takes layers apart, and the study has none"
-            self._problems.add(what, self._lines.get("scheduler"), "", "add `layers: on`")
+            message = "'scheduler: on' takes layers apart, and the study has none"
+            self._problems.add(message, self._lines.get("scheduler"), "", "add `layers: on`")
 
-    def _check_adaptive(self, given: Mapping[str, Tree], values: Mapping[str, Any]) -> None:
+    def _check_adaptive(self, entries: Mapping[str, Tree], values: Mapping[str, Any]) -> None:
         """The bounds of an adaptive campaign go together, and mean nothing without `precision`."""
         if values["precision"] is None:
-            if "precision" not in given:
+            if "precision" not in entries:
                 for name in ("trials_min", "trials_max", "cell_time"):
-                    if name in given and not (name == "trials_max" and "trials_valid" in given):
+                    if name in entries and not (name == "trials_max" and "trials_valid" in entries):
                         self._problems.add(
                             f"'{name}' is for studies with `precision`", self._lines[name], "", "add it"
                         )
             return
-        least, most = values["trials_min"], values["trials_max"]
-        if least is not None and least < ADAPTIVE_TRIALS_MIN:
+        trials_min, trials_max = values["trials_min"], values["trials_max"]
+        if trials_min is not None and trials_min < ADAPTIVE_TRIALS_MIN:
             self._problems.add(
-                f"'{least}' is fewer than {ADAPTIVE_TRIALS_MIN}",
+                f"'{trials_min}' is fewer than {ADAPTIVE_TRIALS_MIN}",
                 self._lines.get("trials_min"),
                 "trials_min",
                 "fewer trials don't show how much trials differ",
             )
-        needed = max(least or 0, values["trials"] or 0)
-        if most is not None and most < needed:
+        needed = max(trials_min or 0, values["trials"] or 0)
+        if trials_max is not None and trials_max < needed:
             self._problems.add(
-                f"'{most}' is fewer than the {needed} trials of each cell",
+                f"'{trials_max}' is fewer than the {needed} trials of each cell",
                 self._lines.get("trials_max"),
                 "trials_max",
             )
 
-    def _check_deadline(self, given: Mapping[str, Tree]) -> None:
+    def _check_deadline(self, entries: Mapping[str, Tree]) -> None:
         """What is asked of deadlines means nothing without one."""
-        if "deadline_k" in given and "deadline" not in given:
-            what = "'deadline_k' is for studies with `deadline`"
-            self._problems.add(what, self._lines["deadline_k"], "", "add it")
+        if "deadline_k" in entries and "deadline" not in entries:
+            message = "'deadline_k' is for studies with `deadline`"
+            self._problems.add(message, self._lines["deadline_k"], "", "add it")
 
     def _control(self, value: Tree | None, adaptive: bool) -> dict[str, object] | None:
         """The factors of the control cell, each with one value; without the key it follows `precision`."""
@@ -299,21 +303,21 @@ class _Loader:
                 return None
             value = tree_of({name: str(factor) for name, factor in FLOOR.items()})
             assert isinstance(value, Entries)
-        given = {}
+        control = {}
         for key, item in value.entries:
             where = f"control.{key.text}"
             if key.text not in FACTORS_BY_NAME:
                 hint = nearest(key.text, FACTORS_BY_NAME)
                 self._problems.add(f"unknown factor '{key.text}'", key.line, "control", hint)
                 continue
-            one = item if is_null(item) else single(item, where, self._problems)
-            if one is not None:
-                values = self._factor(FACTORS_BY_NAME[key.text], one, where)
-                given[key.text] = values[0] if values else None
+            item_scalar = item if is_null(item) else single(item, where, self._problems)
+            if item_scalar is not None:
+                values = self._factor(FACTORS_BY_NAME[key.text], item_scalar, where)
+                control[key.text] = values[0] if values else None
         for name in ("adapter", "workload"):
-            if name not in given:
+            if name not in control:
                 self._problems.add(f"the factor '{name}' is missing", value.line, "control")
-        return {factor.name: given[factor.name] for factor in FACTORS if factor.name in given}
+        return {factor.name: control[factor.name] for factor in FACTORS if factor.name in control}
 
     def _matrix(self, value: Tree | None) -> dict[str, tuple[object, ...]]:
         if not isinstance(value, Entries):
@@ -325,7 +329,7 @@ class _Loader:
                 "write `matrix:` and under it `adapter: […]` and `workload: […]`",
             )
             return {}
-        given = {}
+        matrix = {}
         by_option: list[dict[str, Variant]] = []
         for key, item in value.entries:
             self._lines[f"matrix.{key.text}"] = key.line
@@ -333,7 +337,7 @@ class _Loader:
                 by_option.append(read_option(key, item, self._problems))
                 continue
             if key.text in FACTORS_BY_NAME and key.text != PART:
-                given[key.text] = self._factor(FACTORS_BY_NAME[key.text], item, f"matrix.{key.text}")
+                matrix[key.text] = self._factor(FACTORS_BY_NAME[key.text], item, f"matrix.{key.text}")
                 continue
             hint = nearest(key.text, FACTORS_BY_NAME)
             if key.text == PART:
@@ -342,26 +346,26 @@ class _Loader:
                 hint = f"'{key.text}' is not a factor; write it at the top level"
             self._problems.add(f"unknown factor '{key.text}'", key.line, "matrix", hint)
         for name in ("adapter", "workload"):
-            if name not in given:
+            if name not in matrix:
                 description = FACTORS_BY_NAME[name].description
                 self._problems.add(
                     f"the factor '{name}' is missing", value.line, "matrix", f"{name}: {description}"
                 )
-        self._choose_variants(given, by_option)
-        if self._hosts or "hosts" in given:
-            given["hosts"] = chosen_hosts(
-                given.get("hosts"), self._hosts, self._graphs, self._problems, self._lines
+        self._choose_variants(matrix, by_option)
+        if self._hosts or "hosts" in matrix:
+            matrix["hosts"] = chosen_hosts(
+                matrix.get("hosts"), self._hosts, self._graphs, self._problems, self._lines
             )
         if self._part is not None:
-            given[PART] = (self._part,)
-        self._check_size(given)
-        return {factor.name: given[factor.name] for factor in FACTORS if factor.name in given}
+            matrix[PART] = (self._part,)
+        self._check_size(matrix)
+        return {factor.name: matrix[factor.name] for factor in FACTORS if factor.name in matrix}
 
     def _choose_variants(
-        self, given: dict[str, tuple[object, ...]], by_option: list[dict[str, Variant]]
+        self, matrix: dict[str, tuple[object, ...]], by_option: list[dict[str, Variant]]
     ) -> None:
         """Makes the values of single options part of the factor `variant`."""
-        names = [str(name) for name in given.get("variant", ())]
+        names = [str(name) for name in matrix.get("variant", ())]
         for name in names:
             if name != NONE and name not in self._variants:
                 hint = (
@@ -371,10 +375,10 @@ class _Loader:
                     f"unknown variant '{name}'", self._lines["matrix.variant"], "matrix.variant", hint
                 )
         unused = [name for name in self._variants if name not in names]
-        if unused and "variant" not in given and self._part is None:
-            what = "no cell has a variant"
+        if unused and "variant" not in matrix and self._part is None:
+            message = "no cell has a variant"
             self._problems.add(
-                what,
+                message,
                 self._lines["variants"],
                 "variants",
                 f"add `variant: [{', '.join(unused)}]` to the matrix",
@@ -382,11 +386,11 @@ class _Loader:
         if by_option:
             chosen = {name: self._variants.get(name, PLAIN) for name in names}
             self._variants = combined(chosen, by_option)
-            given["variant"] = tuple(self._variants)
+            matrix["variant"] = tuple(self._variants)
 
     def _factor(self, factor: Factor, value: Tree, key: str) -> tuple[object, ...]:
         """The values of one factor, under a dotted key; each may be written once."""
-        found: dict[object, str] = {}
+        values: dict[object, str] = {}
         for scalar in scalars(value, key, self._problems):
             result: object
             if factor.name == "adapter" and is_null(scalar) and scalar.text:
@@ -401,13 +405,13 @@ class _Loader:
                 result = parsed(scalar, key, factor.parse, self._problems)
             if result is None:
                 continue
-            if result in found:
-                same = f" (as '{found[result]}')" if found[result] != scalar.text else ""
+            if result in values:
+                same = f" (as '{values[result]}')" if values[result] != scalar.text else ""
                 self._problems.add(
                     f"'{scalar.text}' is listed twice{same}", scalar.line, key, "list each value once"
                 )
-            found.setdefault(result, scalar.text)
-        return tuple(found)
+            values.setdefault(result, scalar.text)
+        return tuple(values)
 
     def _workload(self, text: str, key: str, line: int | None, hint: str) -> str | None:
         try:
@@ -462,12 +466,12 @@ class _Loader:
             if not isinstance(item, Entries):
                 self._problems.add("has no options under it", item.line, key, "write `option: value`")
                 continue
-            given = options[name] = {}
+            settings = options[name] = {}
             for option, setting in item.entries:
                 self._lines[f"{key}.{option.text}"] = option.line
                 scalar = single(setting, f"{key}.{option.text}", self._problems)
                 if scalar is not None:
-                    given[option.text] = option_value(scalar.text, scalar.plain)
+                    settings[option.text] = option_value(scalar.text, scalar.plain)
         return options
 
     def _exclude(self, value: Tree) -> tuple[str, ...]:

@@ -86,17 +86,19 @@ def canonical_content(text: str) -> str:
 
 def load_content(text: str, folder: Path) -> ContentFile:
     """Looks at the file of `recorded-FILE`, in `folder`, then the working directory. Raises UnitError."""
-    given = text.removeprefix(RECORDED)
-    path = next((path for path in (folder / given, Path(given)) if given and path.is_file()), None)
+    file_name = text.removeprefix(RECORDED)
+    path = next(
+        (path for path in (folder / file_name, Path(file_name)) if file_name and path.is_file()), None
+    )
     if path is None:
-        raise UnitError(f"the file '{given}' is neither in {folder} nor in the working directory")
+        raise UnitError(f"the file '{file_name}' is neither in {folder} nor in the working directory")
     size_bytes = path.stat().st_size
     if not 0 < size_bytes <= CONTENT_BYTES_MAX:
-        raise UnitError(f"the file '{given}' has {size_bytes} B, not 1 B to 64 MB")
+        raise UnitError(f"the file '{file_name}' has {size_bytes} B, not 1 B to 64 MB")
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise UnitError(f"the file '{given}' can't be read: {error}") from error
+        raise UnitError(f"the file '{file_name}' can't be read: {error}") from error
     name = re.sub(r"[^A-Za-z0-9._-]", "-", path.stem)
     canonical_content(RECORDED + name)
     digest = hashlib.sha256(content).hexdigest()

@@ -42,21 +42,21 @@ def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] 
     an option that it does not have, or a glob that matches no cell; SetupMissing if there is no adapter at
     all.
     """
-    for each in study.parts.values() or (study,):
-        _check_adapters(each, adapters)
-        check_options(each, adapters)
+    for part_study in study.parts.values() or (study,):
+        _check_adapters(part_study, adapters)
+        check_options(part_study, adapters)
     around = Surroundings(adapters, available_cpus() if cpus is None else cpus, study.hosts)
     if not study.parts:
         return _expand(study, adapters, around)
     parts = [_expand(part, adapters, around) for part in study.parts.values()]
     left_out = _LeftOut(study)
-    kept = [(cell, left_out.why(cell.id)) for part in parts for cell in part.cells]
+    candidates = [(cell, left_out.why(cell.id)) for part in parts for cell in part.cells]
     left_out.check()
     return Expansion(
-        tuple(cell for cell, why in kept if not why),
+        tuple(cell for cell, reason in candidates if not reason),
         (
-            *(each for part in parts for each in part.excluded),
-            *(Excluded(cell.id, why) for cell, why in kept if why),
+            *(excluded for part in parts for excluded in part.excluded),
+            *(Excluded(cell.id, reason) for cell, reason in candidates if reason),
         ),
     )
 
@@ -89,20 +89,22 @@ class _LeftOut:
             raise BadInput.of(problems)
 
 
-def _expand(study: Study, adapters: Mapping[str, Adapter], around: Surroundings) -> Expansion:
+def _expand(study: Study, adapters: Mapping[str, Adapter], surroundings: Surroundings) -> Expansion:
     """The cells of a study without parts, or of one part."""
-    left_out, around = _LeftOut(study), replace(around, captures=study.capture)
+    left_out, surroundings = _LeftOut(study), replace(surroundings, captures=study.capture)
     cells: list[Cell] = []
     excluded: list[Excluded] = []
     for cell, needless in _candidates(study, adapters):
-        why = left_out.why(cell.id)
-        found = [why] if why else []
-        found = found or [f"needs {study.needs}"] * bool(study.needs)
-        found = found or [needless] * bool(needless)
-        found = found or reasons(cell, study.graphs[cell.factors.workload], study.duration_ns, around)
-        if found:
-            instead = tuple(str(each) for each in way_out(cell, adapters))
-            excluded.append(Excluded(cell.id, "; ".join(found), instead))
+        omission = left_out.why(cell.id)
+        cell_reasons = [omission] if omission else []
+        cell_reasons = cell_reasons or [f"needs {study.needs}"] * bool(study.needs)
+        cell_reasons = cell_reasons or [needless] * bool(needless)
+        cell_reasons = cell_reasons or reasons(
+            cell, study.graphs[cell.factors.workload], study.duration_ns, surroundings
+        )
+        if cell_reasons:
+            alternatives = tuple(str(alternative) for alternative in way_out(cell, adapters))
+            excluded.append(Excluded(cell.id, "; ".join(cell_reasons), alternatives))
         else:
             cells.append(cell)
     left_out.check()
@@ -134,18 +136,18 @@ def check_options(study: Study, adapters: Mapping[str, Adapter]) -> None:
 
 
 def _wrong_options(
-    study: Study, options: Options, place: str, adapters: Mapping[str, Adapter]
+    study: Study, options: Options, prefix: str, adapters: Mapping[str, Adapter]
 ) -> list[Problem]:
     problems: list[Problem] = []
-    for name, given in options.items():
+    for name, settings in options.items():
         adapter = adapters.get(name)
         if adapter is None:
-            problems.append(_no_adapter(name, adapters, study.where(f"{place}.{name}")))
+            problems.append(_no_adapter(name, adapters, study.where(f"{prefix}.{name}")))
             continue
-        for key, value in given.items():
+        for key, value in settings.items():
             declared = adapter.sidecar.options.get(key)
             in_matrix = f"matrix.{name}.{key}"
-            where = study.where(in_matrix if in_matrix in study.lines else f"{place}.{name}.{key}")
+            where = study.where(in_matrix if in_matrix in study.lines else f"{prefix}.{name}.{key}")
             if declared is None:
                 hint = nearest(key, adapter.sidecar.options)
                 problems.append(Problem(f"{name} has no option '{key}'", where, hint))
@@ -166,28 +168,31 @@ def _candidates(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[tuple
     are measured once, as the variant `none`; so are those that differ in a factor that no topic follows.
     """
     plain_ids: set[str] = set()
-    seen: set[tuple[object, ...]] = set()
+    measured: set[tuple[object, ...]] = set()
     for cell in _combinations(study, adapters):
         variant = study.variants.get(cell.factors.variant)
-        own = [name for name in study.matrix if FACTORS_BY_NAME[name].field not in cell.named]
+        overridden = [name for name in study.matrix if FACTORS_BY_NAME[name].field not in cell.named]
         if not _followed(cell.graph, "adapter"):
-            own.append("adapter")
+            overridden.append("adapter")
             if not set(cell.factors.adapter.split("+")) <= set(cell.adapters):
-                none = f"none has {cell.factors.adapter}: write `adapter: {cell.adapters[0]}`"
-                yield cell, f"every topic of {cell.graph.name} has its own adapter, and {none}"
+                remark = f"none has {cell.factors.adapter}: write `adapter: {cell.adapters[0]}`"
+                yield cell, f"every topic of {cell.graph.name} has its own adapter, and {remark}"
                 continue
         columns = cell.columns()
-        alike = (cell.graph.name, *(columns[field] for field in cell.named))
-        if own and alike in seen:
-            yield cell, f"every topic of {cell.graph.name} has its own {' and '.join(own)}: measured once"
+        signature = (cell.graph.name, *(columns[field] for field in cell.named))
+        if overridden and signature in measured:
+            yield (
+                cell,
+                f"every topic of {cell.graph.name} has its own {' and '.join(overridden)}: measured once",
+            )
             continue
-        seen.add(alike)
+        measured.add(signature)
         names = cell.adapters
         if variant is None or variant.concerns(names):
             yield cell, ""
             continue
-        what = f"variant '{cell.factors.variant}' sets nothing for {' and '.join(names)}"
-        yield cell, f"{what}: measured once, as '{NONE}'"
+        message = f"variant '{cell.factors.variant}' sets nothing for {' and '.join(names)}"
+        yield cell, f"{message}: measured once, as '{NONE}'"
         point = replace(cell.factors, variant=NONE)
         values = {name: getattr(point, FACTORS_BY_NAME[name].field) for name in study.matrix}
         plain_id = cell_id(values)
@@ -202,10 +207,13 @@ def _followed(graph: Graph, field: str) -> bool:
         return True
     topics = {stream.topic for stream in graph.streams}
     settings = [graph.topics.get(topic, TopicSettings()) for topic in topics]
-    own = [getattr(each, field) is not None for each in settings]
+    overridden = [getattr(topic_settings, field) is not None for topic_settings in settings]
     if field == "payload_bytes":
-        own = [said or each.payload is not None for said, each in zip(own, settings, strict=True)]
-    return not all(own)
+        overridden = [
+            is_set or topic_settings.payload is not None
+            for is_set, topic_settings in zip(overridden, settings, strict=True)
+        ]
+    return not all(overridden)
 
 
 def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cell]:
@@ -248,9 +256,9 @@ def _as_declared(options: Options, adapters: Mapping[str, Adapter]) -> dict[str,
     return {
         name: {
             key: _typed(value, adapters[name].sidecar.options.get(key)) if name in adapters else value
-            for key, value in given.items()
+            for key, value in settings.items()
         }
-        for name, given in options.items()
+        for name, settings in options.items()
     }
 
 
@@ -269,10 +277,10 @@ def _placed(graph: Graph, placement: str) -> list[tuple[tuple[str, ...], Group |
         return [(graph.node_names, None)]
     groups = graph.groups if placement == "groups" else ()
     grouped = {node for group in groups for node in group.nodes}
-    alone: list[tuple[tuple[str, ...], Group | None]] = [
+    ungrouped: list[tuple[tuple[str, ...], Group | None]] = [
         ((node,), None) for node in graph.node_names if node not in grouped
     ]
-    return [*((group.nodes, group) for group in groups), *alone]
+    return [*((group.nodes, group) for group in groups), *ungrouped]
 
 
 def _traffic(graph: Graph, point: Factors, seed: int) -> dict[str, Traffic]:

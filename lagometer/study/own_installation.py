@@ -90,17 +90,17 @@ class Installation:
 def look_for(product: Product, environment: Mapping[str, str] | None = None) -> Installation:
     """Looks for one product; `environment`: None means this process's."""
     variables = os.environ if environment is None else environment
-    given = variables.get(product.variable, "")
-    home = Path(given)
+    folder = variables.get(product.variable, "")
+    home = Path(folder)
     lacking = ""
-    if not given:
+    if not folder:
         lacking = f"{product.variable} is not set"
     elif not _holds(home.is_dir):
-        lacking = f"{product.variable} is '{given}', which is no folder"
-    elif absent := [what for what, pattern in product.holds.items() if not any(home.glob(pattern))]:
-        lacking = f"{product.variable} is '{given}', which has no {' and no '.join(absent)}"
-    found = None if lacking else home
-    return Installation(product, found, lacking, _licence(product, found, variables))
+        lacking = f"{product.variable} is '{folder}', which is no folder"
+    elif absent := [part for part, pattern in product.holds.items() if not any(home.glob(pattern))]:
+        lacking = f"{product.variable} is '{folder}', which has no {' and no '.join(absent)}"
+    whole_home = None if lacking else home
+    return Installation(product, whole_home, lacking, _licence(product, whole_home, variables))
 
 
 def without_adapter(
@@ -128,9 +128,9 @@ def _licence(product: Product, home: Path | None, variables: Mapping[str, str]) 
         if _holds(Path(value).exists) or (product.licence_server and "@" in value):
             return f"licence: {variable}={value}"
         return f"no licence: {variable} is '{value}', which is not there"
-    looked = list(product.licence_variables)
+    places = list(product.licence_variables)
     if home is not None:
-        looked.append(str(home / product.licence_file))
+        places.append(str(home / product.licence_file))
         if _holds((home / product.licence_file).exists):
-            return f"licence: {looked[-1]}"
-    return f"no licence: looked at {', '.join(looked)}; {product.licence_note}"
+            return f"licence: {places[-1]}"
+    return f"no licence: looked at {', '.join(places)}; {product.licence_note}"

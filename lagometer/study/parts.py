@@ -51,7 +51,7 @@ def _over(part: Entries, above: Entries, where: str, problems: Problems) -> Entr
         if key.text not in PART_KEYS:
             problems.add(f"a part can't set '{key.text}'", key.line, where, nearest(key.text, PART_KEYS))
             continue
-        given: Tree | None = entry_of(above, key.text)
-        both = key.text == MATRIX and isinstance(item, Entries) and isinstance(given, Entries)
-        above = replaced(above, key, merged_over(item, given) if both else item)
+        inherited: Tree | None = entry_of(above, key.text)
+        mergeable = key.text == MATRIX and isinstance(item, Entries) and isinstance(inherited, Entries)
+        above = replaced(above, key, merged_over(item, inherited) if mergeable else item)
     return above

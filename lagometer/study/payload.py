@@ -81,9 +81,9 @@ def payload_reasons(
     if kind == "string" and content.startswith(RECORDED):
         yield f"the type string holds text alone, and {content} is any bytes"
     if kind in OF_ROS:
-        wrong = sorted(topic for topic in topics if not _ROS_TOPIC.fullmatch(topic))
-        if wrong:
+        invalid = sorted(topic for topic in topics if not _ROS_TOPIC.fullmatch(topic))
+        if invalid:
             yield (
-                f"ROS 2 has no topic '{wrong[0]}', which the type {kind} would need: its names have letters, "
-                "digits and underscores, and do not begin with a digit"
+                f"ROS 2 has no topic '{invalid[0]}', which the type {kind} would need: its names have "
+                "letters, digits and underscores, and do not begin with a digit"
             )

@@ -29,13 +29,13 @@ def room_for(cell: Cell) -> Mapping[str, int]:
     for topic, traffic in cell.traffic.items():
         depth = traffic.depth if traffic.history == "keep_last" else KEEP_ALL_DEPTH
         readers = len({rule.node for rule in cell.graph.rules if topic in rule.subscribes})
-        kept = depth if traffic.durability == "transient_local" else 0
+        retained = depth if traffic.durability == "transient_local" else 0
         writers = sum(stream.topic == topic for stream in cell.graph.streams)
-        messages += readers * (2 * depth + 16) + writers * (8 + kept)
+        messages += readers * (2 * depth + 16) + writers * (8 + retained)
         largest_bytes = max(largest_bytes, traffic.payload_bytes)
     message_bytes = _with_headers(largest_bytes)
-    most = max(MESSAGES_MIN, ROOM_BYTES_MAX // message_bytes)
-    return {MESSAGES: min(max(messages, MESSAGES_MIN), most), MESSAGE_BYTES: message_bytes}
+    messages_max = max(MESSAGES_MIN, ROOM_BYTES_MAX // message_bytes)
+    return {MESSAGES: min(max(messages, MESSAGES_MIN), messages_max), MESSAGE_BYTES: message_bytes}
 
 
 def room_of(payload_bytes: int) -> Mapping[str, int]:

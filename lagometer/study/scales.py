@@ -34,8 +34,8 @@ def scaled(document: Entries, scale: str | None, problems: Problems) -> Entries:
     merged = document
     for key, item in chosen.entries:
         if key.text in (KEY, "name"):
-            what = f"a scale can't set '{key.text}'"
-            problems.add(what, key.line, f"{KEY}.{scale}", "the campaign's folder tells them apart")
+            message = f"a scale can't set '{key.text}'"
+            problems.add(message, key.line, f"{KEY}.{scale}", "the campaign's folder tells them apart")
             continue
         merged = replaced(merged, key, _over(key.text, item, entry_of(merged, key.text)))
     return merged

@@ -94,29 +94,33 @@ def load_recording(text: str, folder: Path) -> Recording:
 
     folder: where relative paths start, tried before the working directory. Raises UnitError.
     """
-    given = text.removeprefix(RECORDED)
-    path = next((path for path in (folder / given, Path(given)) if given and path.is_file()), None)
+    file_name = text.removeprefix(RECORDED)
+    path = next(
+        (path for path in (folder / file_name, Path(file_name)) if file_name and path.is_file()), None
+    )
     if path is None:
-        raise UnitError(f"the file '{given}' is neither in {folder} nor in the working directory")
+        raise UnitError(f"the file '{file_name}' is neither in {folder} nor in the working directory")
     try:
         content = path.read_bytes()
         lines = content.decode("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UnitError(f"the file '{given}' can't be read as text: {error}") from error
+        raise UnitError(f"the file '{file_name}' can't be read as text: {error}") from error
     numbered = [(number, line.split("#")[0].strip()) for number, line in enumerate(lines, 1)]
-    intervals = tuple(_interval_ns(given, number, line) for number, line in numbered if line)
-    if not 0 < len(intervals) <= INTERVALS_MAX:
-        raise UnitError(f"the file '{given}' has {len(intervals)} intervals, not 1 to {INTERVALS_MAX}")
-    recording = Recording(re.sub(r"[^A-Za-z0-9._-]", "-", path.stem), _sha256(content), intervals)
+    intervals_ns = tuple(_interval_ns(file_name, number, line) for number, line in numbered if line)
+    if not 0 < len(intervals_ns) <= INTERVALS_MAX:
+        raise UnitError(f"the file '{file_name}' has {len(intervals_ns)} intervals, not 1 to {INTERVALS_MAX}")
+    recording = Recording(re.sub(r"[^A-Za-z0-9._-]", "-", path.stem), _sha256(content), intervals_ns)
     if recording.mean_ns < MEAN_INTERVAL_NS_MIN:
-        raise UnitError(f"the intervals in '{given}' have a mean below {MEAN_INTERVAL_NS_MIN} ns")
+        raise UnitError(f"the intervals in '{file_name}' have a mean below {MEAN_INTERVAL_NS_MIN} ns")
     canonical_schedule(RECORDED + recording.name)
     return recording
 
 
-def _interval_ns(given: str, number: int, line: str) -> int:
+def _interval_ns(file_name: str, number: int, line: str) -> int:
     if not re.fullmatch(r"[0-9]{1,16}", line) or int(line) > INTERVAL_NS_MAX:
-        raise UnitError(f"line {number} of '{given}' is not a whole number of ns, at most an hour: '{line}'")
+        raise UnitError(
+            f"line {number} of '{file_name}' is not a whole number of ns, at most an hour: '{line}'"
+        )
     return int(line)
 
 

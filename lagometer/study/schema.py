@@ -123,8 +123,8 @@ class Study:
         if self.discovery_timeout_ns is not None:
             return self.discovery_timeout_ns
         endpoints = len(cell.graph.streams) + len(cell.graph.edges())
-        each = cell.graph.node_names if cell.factors.participants == "per-node" else cell.workers
-        grown_ns = DISCOVERY_NS_PER_PARTICIPANT * len(each) + DISCOVERY_NS_PER_ENDPOINT * endpoints
+        participants = cell.graph.node_names if cell.factors.participants == "per-node" else cell.workers
+        grown_ns = DISCOVERY_NS_PER_PARTICIPANT * len(participants) + DISCOVERY_NS_PER_ENDPOINT * endpoints
         return min(DISCOVERY_NS_MIN + grown_ns, HOUR_NS)
 
     def fewest_trials(self) -> int:
@@ -167,15 +167,15 @@ class Study:
             "seed": self.seed,
             "discovery_timeout_ns": self.discovery_timeout_ns,
             "priority": self.priority,
-            "options": {name: dict(given) for name, given in self.options.items()},
-            "variants": {name: each.as_json() for name, each in self.variants.items()},
-            "hosts": {name: each.as_json() for name, each in self.hosts.items()},
-            "links": {name: each.as_json() for name, each in self.links.items()},
+            "options": {name: dict(settings) for name, settings in self.options.items()},
+            "variants": {name: variant.as_json() for name, variant in self.variants.items()},
+            "hosts": {name: host.as_json() for name, host in self.hosts.items()},
+            "links": {name: link.as_json() for name, link in self.links.items()},
             "scale": self.scale,
             "parts": {name: part.as_json() for name, part in self.parts.items()},
             "exclude": list(self.exclude),
-            "recordings": {name: each.as_json() for name, each in self.recordings.items()},
-            "contents": {name: each.as_json() for name, each in self.contents.items()},
+            "recordings": {name: recording.as_json() for name, recording in self.recordings.items()},
+            "contents": {name: content.as_json() for name, content in self.contents.items()},
             "matrix": {name: list(values) for name, values in self.matrix.items()},
         }
 

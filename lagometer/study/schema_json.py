@@ -195,8 +195,8 @@ def _top_level(key: TopLevelKey) -> dict[str, object]:
     return described
 
 
-def _one_or_more(one: dict[str, object]) -> dict[str, object]:
-    return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+def _one_or_more(schema: dict[str, object]) -> dict[str, object]:
+    return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
 
 
 def _factor(factor: Factor) -> dict[str, object]:

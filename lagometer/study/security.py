@@ -21,11 +21,15 @@ def unsecured(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
         return
     for name in cell.adapters:
         yield from _adapter(cell, adapters[name])
-    for pair in sorted({each.adapters for each in cell.traffic.values() if len(set(each.adapters)) > 1}):
-        why = [adapters[name].sidecar.limits.security_pair_reason for name in pair]
-        don_t = f"secured participants of {' and '.join(sorted(pair))} don't meet"
-        yield ": ".join([don_t, *filter(None, why)])
-    for domain in sorted({each.domain for each in cell.traffic.values() if each.domain > DOMAIN_MAX}):
+    for pair in sorted(
+        {traffic.adapters for traffic in cell.traffic.values() if len(set(traffic.adapters)) > 1}
+    ):
+        causes = [adapters[name].sidecar.limits.security_pair_reason for name in pair]
+        statement = f"secured participants of {' and '.join(sorted(pair))} don't meet"
+        yield ": ".join([statement, *filter(None, causes)])
+    for domain in sorted(
+        {traffic.domain for traffic in cell.traffic.values() if traffic.domain > DOMAIN_MAX}
+    ):
         yield f"domain {domain} can't be secured: governance knows 0 to {DOMAIN_MAX}"
     if len(cell.workers) == 1:
         yield "all nodes are in one process, within which nothing is signed or encrypted"
@@ -36,8 +40,8 @@ def unsecured(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
 def _adapter(cell: Cell, adapter: Adapter) -> Iterator[str]:
     kind, offered = cell.factors.security, adapter.sidecar.abilities.security
     if kind not in offered:
-        has = ", ".join(offered) or "none"
-        yield f"{adapter.name} does not offer security '{kind}' (it offers: {has})"
+        offered_text = ", ".join(offered) or "none"
+        yield f"{adapter.name} does not offer security '{kind}' (it offers: {offered_text})"
     for key, value in cell.options.get(adapter.name, {}).items():
         option = adapter.sidecar.options.get(key)
         if option is not None and value in option.unsecured:

@@ -225,12 +225,14 @@ class Daemon(_Part):
     @field_validator("only_if", mode="before")
     @classmethod
     def _one_set_or_several(cls, value: object) -> object:
-        several = [value] if isinstance(value, dict) else value
-        if not isinstance(several, list) or not all(isinstance(each, dict) for each in several):
-            return several
+        condition_sets = [value] if isinstance(value, dict) else value
+        if not isinstance(condition_sets, list) or not all(
+            isinstance(conditions, dict) for conditions in condition_sets
+        ):
+            return condition_sets
         return tuple(
-            {key: tuple(values) if isinstance(values, list) else values for key, values in each.items()}
-            for each in several
+            {key: tuple(values) if isinstance(values, list) else values for key, values in conditions.items()}
+            for conditions in condition_sets
         )
 
     @field_validator("files")
@@ -246,8 +248,8 @@ class Daemon(_Part):
         texts = [*self.command, *self.files.values()]
         texts += [*self.environment.values(), *self.own_environment.values()]
         texts += [text for text in (self.ready.unix_socket, self.ready.file, self.ready.output) if text]
-        asked = {name for text in texts for name in OPTION_PLACEHOLDER.findall(text)}
-        return (asked | {name for values in self.only_if for name in values}) - {PROFILE}
+        placeholders = {name for text in texts for name in OPTION_PLACEHOLDER.findall(text)}
+        return (placeholders | {name for values in self.only_if for name in values}) - {PROFILE}
 
 
 class Libraries(_Part):

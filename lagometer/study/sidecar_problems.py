@@ -28,28 +28,30 @@ _KINDS = {
 
 def problems_of(error: ValidationError, path: Path) -> list[Problem]:
     """One problem for each key that is wrong, in the order of the file's keys."""
-    found: dict[str, Problem] = {}
-    for each in error.errors():
-        place = each["loc"]
-        key = ".".join(str(part) for part in place if part != "[key]")
-        what, fix = _explained(each["type"], place, each["input"], each["msg"], each.get("ctx", {}))
-        found.setdefault(key, Problem(what, f"{path}: {key}" if key else str(path), fix))
-    return list(found.values())
+    problem_by_key: dict[str, Problem] = {}
+    for detail in error.errors():
+        location = detail["loc"]
+        key = ".".join(str(part) for part in location if part != "[key]")
+        message, fix = _explained(
+            detail["type"], location, detail["input"], detail["msg"], detail.get("ctx", {})
+        )
+        problem_by_key.setdefault(key, Problem(message, f"{path}: {key}" if key else str(path), fix))
+    return list(problem_by_key.values())
 
 
 def _explained(
-    kind: str, place: tuple[int | str, ...], given: object, message: str, context: dict[str, Any]
+    kind: str, location: tuple[int | str, ...], value: object, message: str, context: dict[str, Any]
 ) -> tuple[str, str]:
     """What was wrong, and what to do about it."""
     if kind == "extra_forbidden":
-        return f"unknown key '{place[-1]}'", nearest(str(place[-1]), _keys_at(place[:-1]))
+        return f"unknown key '{location[-1]}'", nearest(str(location[-1]), _keys_at(location[:-1]))
     if kind == "literal_error":
         valid = _QUOTED.findall(context["expected"]) or [str(context["expected"])]
-        return f"unknown value {_shown(given)}", nearest(str(given), valid)
+        return f"unknown value {_shown(value)}", nearest(str(value), valid)
     if kind == "missing":
         return "this key is missing", "see docs/adapters/sidecar.md"
     if kind in _KINDS:
-        return f"{_shown(given)} is not {_KINDS[kind]}", f"write {_KINDS[kind]}"
+        return f"{_shown(value)} is not {_KINDS[kind]}", f"write {_KINDS[kind]}"
     return message.removeprefix("Value error, "), "see docs/adapters/sidecar.md"
 
 
@@ -57,10 +59,10 @@ def _shown(value: object) -> str:
     return f"'{value}'" if isinstance(value, str | int | float) else f"{type(value).__name__}"
 
 
-def _keys_at(place: tuple[int | str, ...]) -> list[str]:
+def _keys_at(location: tuple[int | str, ...]) -> list[str]:
     """The keys that the object at this place of a sidecar may have."""
     model: type[BaseModel] | None = Sidecar
-    for part in place:
+    for part in location:
         if model is not None and part in model.model_fields:
             inner = _model_in(model.model_fields[str(part)].annotation)
             model = inner if inner is not None else model

@@ -40,27 +40,27 @@ def stand(adapters: Mapping[str, Adapter], options: Options) -> dict[str, Adapte
         if base is None:
             continue
         result[name] = _standing(adapter, base, options)
-        for other, each in adapters.items():
-            if other == base.name or base.name in each.sidecar.interoperates_with:
+        for other, other_adapter in adapters.items():
+            if other == base.name or base.name in other_adapter.sidecar.interoperates_with:
                 result[other] = _understanding(result[other], name)
     return result
 
 
 def _base(name: str, key: str, adapters: Mapping[str, Adapter], options: Options) -> Adapter | None:
     """None: the study does not say, and the usual one is not there."""
-    given = options.get(name, {}).get(key)
-    wanted = str(given or adapters[name].sidecar.options[key].default)
-    found = adapters.get(wanted)
-    if found is None and given is None:
+    choice = options.get(name, {}).get(key)
+    wanted = str(choice or adapters[name].sidecar.options[key].default)
+    base = adapters.get(wanted)
+    if base is None and choice is None:
         return None
-    if found is None or found.sidecar.stacks_on is not None:
-        known = [other for other, each in adapters.items() if each.sidecar.stacks_on is None]
+    if base is None or base.sidecar.stacks_on is not None:
+        known = [other for other, adapter in adapters.items() if adapter.sidecar.stacks_on is None]
         raise BadInput(
             f"'{wanted}' is not an adapter to wrap",
             where=f"options.{name}.{key}",
             hint=nearest(wanted, known),
         )
-    return found
+    return base
 
 
 def _standing(adapter: Adapter, base: Adapter, options: Options) -> Adapter:
@@ -69,8 +69,8 @@ def _standing(adapter: Adapter, base: Adapter, options: Options) -> Adapter:
     base_types, known = base.sidecar.abilities.types, adapter.sidecar.abilities.types
     types = tuple(kind for kind in base_types if kind in known)
     # What is an extension of the wrapped one's, it does not offer.
-    own = {"types": types, "executor": adapter.sidecar.abilities.executor}
-    inherited["abilities"] = base.sidecar.abilities.model_copy(update=own)
+    overrides = {"types": types, "executor": adapter.sidecar.abilities.executor}
+    inherited["abilities"] = base.sidecar.abilities.model_copy(update=overrides)
     inherited["interoperates_with"] = (*base.sidecar.interoperates_with, base.name)
     other_worker = None
     if base.sidecar.worker != adapter.sidecar.worker:
@@ -85,5 +85,5 @@ def _standing(adapter: Adapter, base: Adapter, options: Options) -> Adapter:
 
 
 def _understanding(adapter: Adapter, name: str) -> Adapter:
-    both = (*adapter.sidecar.interoperates_with, name)
-    return replace(adapter, sidecar=adapter.sidecar.model_copy(update={"interoperates_with": both}))
+    understood = (*adapter.sidecar.interoperates_with, name)
+    return replace(adapter, sidecar=adapter.sidecar.model_copy(update={"interoperates_with": understood}))

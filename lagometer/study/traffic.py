@@ -69,14 +69,14 @@ class Traffic:
     @property
     def policies(self) -> tuple[Policy, ...]:
         """Those that are on."""
-        asked: dict[Policy, bool] = {
+        enabled: dict[Policy, bool] = {
             "deadline": self.deadline_period_ns > 0,
             "lifespan": self.lifespan_ns > 0,
             "liveliness": self.liveliness != NONE,
             "partition": self.partition != NONE,
             "instances": self.instances > 0,
         }
-        return tuple(policy for policy, is_on in asked.items() if is_on)
+        return tuple(policy for policy, is_on in enabled.items() if is_on)
 
     @property
     def publisher_adapter(self) -> str:
@@ -102,9 +102,9 @@ class Traffic:
 def traffic_of(settings: TopicSettings, default: Traffic, seed: str) -> Traffic:
     """What a topic with these settings carries where other topics carry `default`; `seed` decides drawn
     sizes."""
-    given = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    payload = given.pop("payload")
-    traffic = replace(default, **{name: value for name, value in given.items() if value is not None})
+    overrides = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    payload = overrides.pop("payload")
+    traffic = replace(default, **{name: value for name, value in overrides.items() if value is not None})
     if payload is None:
         return traffic
     sizes = tuple(min(at_least(traffic.type, size), PAYLOAD_BYTES_MAX) for size in payload.draw(seed))

@@ -29,10 +29,10 @@ class Problems:
         self.source = source
         self._problems: list[Problem] = []
 
-    def add(self, what: str, line: int | None, key: str = "", hint: str = "") -> None:
+    def add(self, message: str, line: int | None, key: str = "", hint: str = "") -> None:
         """Notes a problem of the value under `key` (dotted) on `line`."""
-        place = f"{self.source}:{line}" if line is not None else self.source
-        self._problems.append(Problem(what, f"{place}: {key}" if key else place, hint))
+        location = f"{self.source}:{line}" if line is not None else self.source
+        self._problems.append(Problem(message, f"{location}: {key}" if key else location, hint))
 
     def raise_if_any(self) -> None:
         """Raises BadInput that names every problem so far."""
@@ -46,10 +46,10 @@ class Problems:
 def nearest(word: str, valid: Iterable[str]) -> str:
     """A hint at the valid word that is meant, or the list of them all."""
     words = list(valid)
-    folded = {name.lower(): name for name in reversed(words)}
-    near = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.5)
-    if near:
-        return f"did you mean '{folded[near[0]]}'?"
+    name_by_folded = {name.lower(): name for name in reversed(words)}
+    matches = difflib.get_close_matches(word.lower(), name_by_folded, n=1, cutoff=0.5)
+    if matches:
+        return f"did you mean '{name_by_folded[matches[0]]}'?"
     return f"known are: {', '.join(words)}" if words else "none is known"
 
 
@@ -67,14 +67,14 @@ def scalars(value: Tree, key: str, problems: Problems) -> tuple[Scalar, ...]:
         return ()
     if not value.items:
         problems.add("is an empty list", value.line, key, "list at least one value, or leave the key out")
-    found = []
+    values = []
     for item in value.items:
         if isinstance(item, Scalar):
-            found.append(item)
+            values.append(item)
         else:
             kind = "a list" if isinstance(item, Items) else "keys"
             problems.add(f"has {kind} inside its list, where single values are expected", item.line, key)
-    return tuple(found)
+    return tuple(values)
 
 
 def single(value: Tree, key: str, problems: Problems) -> Scalar | None:
@@ -126,14 +126,14 @@ def boolean_hint(value: Scalar) -> str:
     return ""
 
 
-def name_parser(what: str) -> Callable[[str], str]:
+def name_parser(subject: str) -> Callable[[str], str]:
     """A parser of names: letters, digits, `.`, `_` and `-`."""
     pattern = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
     def parse(text: str) -> str:
         if pattern.fullmatch(text):
             return text
-        raise UnitError(f"'{text}' is not a name for {what}; use up to 64 letters, digits, '.', '_', '-'")
+        raise UnitError(f"'{text}' is not a name for {subject}; use up to 64 letters, digits, '.', '_', '-'")
 
     return parse
 
@@ -162,15 +162,15 @@ def named_parts(
             f"has no {names.key} under it", value.line, names.key, f"write `name: {{{names.write}}}`"
         )
         return
-    parse, (taken, why) = name_parser(names.a_part), names.taken
+    parse, (reserved, meaning) = name_parser(names.a_part), names.taken
     for key, item in value.entries:
         where = f"{names.key}.{key.text}"
         if lines is not None:
             lines[where] = key.line
         if parsed(key, where, parse, problems) is None:
             continue
-        if key.text == taken:
-            problems.add(f"'{taken}' is {why}", key.line, where, "choose another name")
+        if key.text == reserved:
+            problems.add(f"'{reserved}' is {meaning}", key.line, where, "choose another name")
         elif isinstance(item, Entries):
             yield key.text, item
         else:

@@ -53,7 +53,7 @@ class Variant:
     def as_json(self) -> dict[str, object]:
         """For manifest.json."""
         return {
-            "options": {name: dict(given) for name, given in self.options.items()},
+            "options": {name: dict(settings) for name, settings in self.options.items()},
             "environment": dict(self.environment),
         }
 
@@ -78,18 +78,18 @@ def _variant(value: Entries, where: str, problems: Problems, lines: dict[str, in
         if not isinstance(item, Entries):
             problems.add("has nothing under it", key.line, f"{where}.{name}", "write `option: value`")
             continue
-        for setting, given in item.entries:
-            place = f"{where}.{name}.{setting.text}"
-            lines[place] = setting.line
-            one = single(given, place, problems)
-            if one is None:
+        for setting, setting_value in item.entries:
+            key_path = f"{where}.{name}.{setting.text}"
+            lines[key_path] = setting.line
+            scalar = single(setting_value, key_path, problems)
+            if scalar is None:
                 continue
             if name != ENVIRONMENT:
-                options.setdefault(name, {})[setting.text] = option_value(one.text, one.plain)
+                options.setdefault(name, {})[setting.text] = option_value(scalar.text, scalar.plain)
             elif _VARIABLE.fullmatch(setting.text):
-                environment[setting.text] = one.text
+                environment[setting.text] = scalar.text
             else:
-                problems.add(f"'{setting.text}' is not the name of a variable", setting.line, place)
+                problems.add(f"'{setting.text}' is not the name of a variable", setting.line, key_path)
     return Variant(options, environment)
 
 
@@ -102,23 +102,23 @@ def is_option(key: str) -> bool:
 def read_option(key: Scalar, value: Tree, problems: Problems) -> dict[str, Variant]:
     """The key `adapter.option` of the matrix: a variant for each value, named `option=value`."""
     adapter, _, option = key.text.partition(".")
-    found: dict[str, Variant] = {}
+    variants: dict[str, Variant] = {}
     for scalar in scalars(value, f"matrix.{key.text}", problems):
         if is_null(scalar):
             problems.add("has no value", scalar.line, f"matrix.{key.text}", "write one, or leave it out")
             continue
         name = re.sub(r"[^A-Za-z0-9._=+-]", "_", f"{option}={scalar.text}")
-        found[name] = Variant({adapter: {option: option_value(scalar.text, scalar.plain)}})
-    return found
+        variants[name] = Variant({adapter: {option: option_value(scalar.text, scalar.plain)}})
+    return variants
 
 
 def combined(chosen: Mapping[str, Variant], by_option: list[dict[str, Variant]]) -> dict[str, Variant]:
     """Every combination of the variants that the study names and of the values of single options."""
     sets = [chosen, *by_option] if chosen else by_option
-    found: dict[str, Variant] = {}
-    for parts in itertools.product(*(each.items() for each in sets)):
+    variants: dict[str, Variant] = {}
+    for parts in itertools.product(*(variant_set.items() for variant_set in sets)):
         variant = PLAIN
         for _, part in parts:
             variant = variant.joined(part)
-        found["+".join(name for name, _ in parts)] = variant
-    return found
+        variants["+".join(name for name, _ in parts)] = variant
+    return variants

@@ -41,22 +41,22 @@ def way_out(cell: Cell, adapters: Mapping[str, Adapter]) -> tuple[Instead, ...]:
     sides = [adapters[name].sidecar for name in names]
     offers = {name: [getattr(side.abilities, key) for side in sides] for name, key in ABILITIES.items()}
     offers["dispatch"] = [adapters[factors.subscriber_adapter].sidecar.abilities.dispatch]
-    found = []
+    alternatives = []
     for factor, offered in offers.items():
-        common = [value for value in offered[0] if all(value in each for each in offered)]
+        common = [value for value in offered[0] if all(value in supported for supported in offered)]
         if getattr(factors, factor) not in common and common:
-            found.append(Instead(factor, common[0]))
+            alternatives.append(Instead(factor, common[0]))
     if factors.domain and not all(side.abilities.domains for side in sides):
-        found.append(Instead("domain", "0"))
+        alternatives.append(Instead("domain", "0"))
     if len(cell.workers) > 1 and any(side.scope == "process" for side in sides):
-        found.append(Instead("placement", "single-process"))
+        alternatives.append(Instead("placement", "single-process"))
     largest = min(side.limits.payload_bytes_max or factors.payload_bytes for side in sides)
     if factors.payload_bytes > largest:
-        found.append(Instead("payload", f"{largest}B"))
+        alternatives.append(Instead("payload", f"{largest}B"))
     depth = _depth_max(cell, adapters)
     if depth is not None and factors.depth > depth and factors.history == "keep_last":
-        found.append(Instead("depth", str(depth)))
-    return tuple(found)
+        alternatives.append(Instead("depth", str(depth)))
+    return tuple(alternatives)
 
 
 def _depth_max(cell: Cell, adapters: Mapping[str, Adapter]) -> int | None:
@@ -65,9 +65,9 @@ def _depth_max(cell: Cell, adapters: Mapping[str, Adapter]) -> int | None:
     limits = [
         adapters[name].sidecar.limits for name in (factors.publisher_adapter, factors.subscriber_adapter)
     ]
-    known = [limit.depth_max for limit in limits]
+    depths_max = [limit.depth_max for limit in limits]
     if factors.durability == "transient_local":
-        known += [limit.transient_local_depth_max for limit in limits]
+        depths_max += [limit.transient_local_depth_max for limit in limits]
     if cell.graph.services:
-        known += [limit.service_depth_max for limit in limits]
-    return min((each for each in known if each is not None), default=None)
+        depths_max += [limit.service_depth_max for limit in limits]
+    return min((depth_max for depth_max in depths_max if depth_max is not None), default=None)

@@ -71,17 +71,17 @@ def load_workload(path: Path) -> Graph:
         for rule in read_rules(key.text, key.line, value, path.parent, problems)
     ]
     problems.raise_if_any()
-    named = tuple(node for key, value in nodes.entries for node in read_life(key.text, value, problems))
-    check_names(named, nodes, problems)
-    again = {node.again_of: node.name for node in named if node.again_of}
+    node_lives = tuple(node for key, value in nodes.entries for node in read_life(key.text, value, problems))
+    check_names(node_lives, nodes, problems)
+    new_names = {node.again_of: node.name for node in node_lives if node.again_of}
     placed += [
-        replace(item, rule=replace(item.rule, node=again[item.rule.node]))
+        replace(item, rule=replace(item.rule, node=new_names[item.rule.node]))
         for item in placed
-        if item.rule.node in again
+        if item.rule.node in new_names
     ]
     served = with_services(placed, problems)
     problems.raise_if_any()
-    graph = replace(_graph(name, named, served.placed, problems), services=served.services)
+    graph = replace(_graph(name, node_lives, served.placed, problems), services=served.services)
     graph = _with_parts(graph, keys, served, path.parent, problems)
     problems.raise_if_any()
     return graph

@@ -21,49 +21,51 @@ def read_groups(value: Tree, nodes: Sequence[str], problems: Problems) -> tuple[
     if not isinstance(value, Entries):
         problems.add("has no groups under it", value.line, "groups", "write `sensing: [camera, lidar]`")
         return ()
-    found: list[Group] = []
+    groups: list[Group] = []
     for key, item in value.entries:
         where = f"groups.{key.text}"
         if parsed(key, where, name_parser("a group"), problems) is None:
             continue
-        group, noted = Group(key.text, ()), len(problems)
+        group, problem_count = Group(key.text, ()), len(problems)
         entries = item.entries if isinstance(item, Entries) else ((replace(key, text="nodes"), item),)
-        for setting, given in entries:
-            place = f"{where}.{setting.text}" if isinstance(item, Entries) else where
+        for setting, setting_value in entries:
+            key_path = f"{where}.{setting.text}" if isinstance(item, Entries) else where
             if setting.text not in GROUP_KEYS:
                 problems.add(
                     f"unknown key '{setting.text}'", setting.line, where, nearest(setting.text, GROUP_KEYS)
                 )
             elif setting.text == "nodes":
-                group = replace(group, nodes=_members(given, place, nodes, found, problems))
+                group = replace(group, nodes=_members(setting_value, key_path, nodes, groups, problems))
             else:
-                scalar = single(given, place, problems)
+                scalar = single(setting_value, key_path, problems)
                 parse = (
                     bounded(1, PRIORITY_MAX)
                     if setting.text == "priority"
                     else FACTORS_BY_NAME[setting.text].parse
                 )
                 if scalar is not None:
-                    group = replace(group, **{setting.text: parsed(scalar, place, parse, problems)})  # type: ignore[arg-type]
-        if not group.nodes and len(problems) == noted:
+                    group = replace(group, **{setting.text: parsed(scalar, key_path, parse, problems)})  # type: ignore[arg-type]
+        if not group.nodes and len(problems) == problem_count:
             problems.add("has no nodes", key.line, where, "list them")
-        found.append(group)
-    return tuple(found)
+        groups.append(group)
+    return tuple(groups)
 
 
 def _members(
-    value: Tree, where: str, nodes: Sequence[str], before: Sequence[Group], problems: Problems
+    value: Tree, where: str, nodes: Sequence[str], groups: Sequence[Group], problems: Problems
 ) -> tuple[str, ...]:
     members: list[str] = []
     for scalar in scalars(value, where, problems):
-        taken = next((group.name for group in before if scalar.text in group.nodes), None)
+        group_name = next((group.name for group in groups if scalar.text in group.nodes), None)
         if scalar.text not in nodes:
             problems.add(f"no node '{scalar.text}'", scalar.line, where, nearest(scalar.text, nodes))
-        elif taken is not None or scalar.text in members:
-            what = (
-                f"the node '{scalar.text}' is in the group {taken} already" if taken else "names a node twice"
+        elif group_name is not None or scalar.text in members:
+            message = (
+                f"the node '{scalar.text}' is in the group {group_name} already"
+                if group_name
+                else "names a node twice"
             )
-            problems.add(what, scalar.line, where, "a node is in one group")
+            problems.add(message, scalar.line, where, "a node is in one group")
         else:
             members.append(scalar.text)
     return tuple(members)
@@ -74,21 +76,21 @@ def read_chains(value: Tree, graph: Graph, problems: Problems) -> tuple[Chain, .
     if not isinstance(value, Entries):
         problems.add("has no chains under it", value.line, "chains", "write `name: [topic, …]`")
         return ()
-    found = []
+    chains = []
     for key, item in value.entries:
         where = f"chains.{key.text}"
         if parsed(key, where, name_parser("a chain"), problems) is None:
             continue
         if key.text == RESERVED:
             problems.add(f"'{RESERVED}' is the name of what all sinks take", key.line, where, "rename it")
-        given = scalars(item, where, problems) if isinstance(item, Items) else ()
-        if not given:
+        waypoints = scalars(item, where, problems) if isinstance(item, Items) else ()
+        if not waypoints:
             problems.add("is not a list of topics and nodes", key.line, where, "write `[points, pose]`")
             continue
-        edges = _edges(tuple(scalar.text for scalar in given), graph, item.line, where, problems)
+        edges = _edges(tuple(scalar.text for scalar in waypoints), graph, item.line, where, problems)
         if edges:
-            found.append(Chain(key.text, tuple(edge.name for edge in edges)))
-    return tuple(found)
+            chains.append(Chain(key.text, tuple(edge.name for edge in edges)))
+    return tuple(chains)
 
 
 def _edges(
@@ -128,16 +130,16 @@ def _edges(
 def _ways(items: tuple[str, ...], topics: set[str], graph: Graph) -> Iterator[tuple[Edge, ...]]:
     """All ways: two nodes in a row have an edge between them, a topic is one edge."""
     steps: list[tuple[str | None, str | None, str | None]] = []  # publisher, topic, subscriber, each if named
-    before: str | None = None
-    for place, item in enumerate(items):
-        after = items[place + 1] if place + 1 < len(items) else None
+    previous: str | None = None
+    for index, item in enumerate(items):
+        following = items[index + 1] if index + 1 < len(items) else None
         if item in topics:
-            steps.append((before, item, after if after not in topics else None))
-            before = None
+            steps.append((previous, item, following if following not in topics else None))
+            previous = None
         else:
-            if before is not None:
-                steps.append((before, None, item))
-            before = item
+            if previous is not None:
+                steps.append((previous, None, item))
+            previous = item
     return _follow(steps, None, graph.edges(), graph) if steps else iter(())
 
 
@@ -160,11 +162,11 @@ def _follow(
             yield (edge, *rest)
 
 
-def _leads(one: Edge, following: Edge, graph: Graph) -> bool:
+def _leads(preceding: Edge, following: Edge, graph: Graph) -> bool:
     """Whether what one edge brings may cause what the other carries."""
     if following.stream in graph.answered:
-        return one.stream == graph.answered[following.stream]
-    return one.subscriber == following.publisher and any(
-        one.topic in rule.subscribes and following.topic in rule.writes
-        for rule in graph.rules_of(one.subscriber)
+        return preceding.stream == graph.answered[following.stream]
+    return preceding.subscriber == following.publisher and any(
+        preceding.topic in rule.subscribes and following.topic in rule.writes
+        for rule in graph.rules_of(preceding.subscriber)
     )

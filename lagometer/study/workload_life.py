@@ -25,36 +25,38 @@ def read_life(node: str, value: Tree, problems: Problems) -> tuple[Node, ...]:
     times = {}
     for key, item in entries:
         if key.text in OF_NODES:
-            place = f"nodes.{node}.{key.text}"
-            scalar = single(item, place, problems)
-            times[key.text] = (parsed(scalar, place, parse_duration_ns, problems) if scalar else None) or 0
+            key_path = f"nodes.{node}.{key.text}"
+            scalar = single(item, key_path, problems)
+            times[key.text] = (parsed(scalar, key_path, parse_duration_ns, problems) if scalar else None) or 0
     start_ns, stop_ns, restart_ns = (times.get(name, 0) for name in OF_NODES)
     if "stop" in times and stop_ns <= start_ns:
         problems.add("leaves before it joins", value.line, f"nodes.{node}", "give `stop` a later time")
     if "restart" not in times:
         return (Node(node, start_ns, stop_ns),)
     if restart_ns <= start_ns or ("stop" in times and restart_ns >= stop_ns):
-        what = "restarts while it is not there"
-        problems.add(what, value.line, f"nodes.{node}", "give `restart` a time after `start`, before `stop`")
+        message = "restarts while it is not there"
+        problems.add(
+            message, value.line, f"nodes.{node}", "give `restart` a time after `start`, before `stop`"
+        )
     return Node(node, start_ns, restart_ns), Node(node + AGAIN, restart_ns, stop_ns, again_of=node)
 
 
 def check_names(nodes: Sequence[Node], described: Entries, problems: Problems) -> None:
     """Notes a node that has the name of one that comes again."""
-    again = {node.name for node in nodes if node.again_of}
+    restarted = {node.name for node in nodes if node.again_of}
     for key, _ in described.entries:
-        if key.text in again:
-            what = f"'{key.text}' is the name of a node that restarts, when it comes again"
-            problems.add(what, key.line, f"nodes.{key.text}", "choose another name")
+        if key.text in restarted:
+            message = f"'{key.text}' is the name of a node that restarts, when it comes again"
+            problems.add(message, key.line, f"nodes.{key.text}", "choose another name")
 
 
 def groups_again(groups: Sequence[Group], nodes: Sequence[Node]) -> tuple[Group, ...]:
     """The groups, and behind each one for those of its nodes that come again."""
-    again = {node.again_of: node.name for node in nodes if node.again_of}
-    found: list[Group] = []
+    new_names = {node.again_of: node.name for node in nodes if node.again_of}
+    result: list[Group] = []
     for group in groups:
-        found.append(group)
-        back = tuple(again[node] for node in group.nodes if node in again)
-        if back:
-            found.append(replace(group, name=group.name + AGAIN, nodes=back))
-    return tuple(found)
+        result.append(group)
+        members = tuple(new_names[node] for node in group.nodes if node in new_names)
+        if members:
+            result.append(replace(group, name=group.name + AGAIN, nodes=members))
+    return tuple(result)

@@ -93,9 +93,9 @@ def _rule(
 ) -> PlacedRule:
     rule = Rule(node, "any")
     placed = PlacedRule(rule, value.line, key)
-    seen = set()
+    key_names = set()
     for entry, item in value.entries:
-        seen.add(entry.text)
+        key_names.add(entry.text)
         path = f"{key}.{entry.text}"
         if entry.text in OF_NODES and valid is NODE_KEYS:
             continue  # read_life
@@ -107,58 +107,60 @@ def _rule(
         elif entry.text in _OF_PLACED:
             scalar = single(item, path, problems)
             field, parse = _OF_PLACED[entry.text]
-            found = parsed(scalar, path, parse, problems) if scalar else None
-            if found is not None:
-                placed = replace(placed, **{field: found})  # type: ignore[arg-type]
+            parsed_value = parsed(scalar, path, parse, problems) if scalar else None
+            if parsed_value is not None:
+                placed = replace(placed, **{field: parsed_value})  # type: ignore[arg-type]
         elif entry.text == "work" and isinstance(item, Entries):
-            drawn = read_distribution(item, path, _busy_ns, folder, problems)
-            rule = _with_work(rule, drawn) if drawn is not None else rule
+            distribution = read_distribution(item, path, _busy_ns, folder, problems)
+            rule = _with_work(rule, distribution) if distribution is not None else rule
         elif entry.text in _SINGLE:
             scalar = single(item, path, problems)
             field, parse = _SINGLE[entry.text]
-            found = parsed(scalar, path, parse, problems) if scalar else None
-            if found is not None:
-                rule = replace(rule, **{field: found})  # type: ignore[arg-type]
+            parsed_value = parsed(scalar, path, parse, problems) if scalar else None
+            if parsed_value is not None:
+                rule = replace(rule, **{field: parsed_value})  # type: ignore[arg-type]
         else:
             problems.add(f"unknown key '{entry.text}'", entry.line, key, nearest(entry.text, valid))
     if rule.trigger in NAMED_BY:
         placed, rule = replace(placed, side=rule.trigger), replace(rule, trigger="any")
     placed = replace(placed, rule=rule)
-    if "trigger" not in seen:
+    if "trigger" not in key_names:
         problems.add("has no trigger", value.line, key, f"write `trigger:` and one of {', '.join(TRIGGERS)}")
-    elif rule.trigger != "timer" and set(OF_TIMERS) & seen:
-        given = " or ".join(f"`{name}`" for name in OF_TIMERS if name in seen)
-        problems.add(f"has {given}, which only a timer has", value.line, key)
+    elif rule.trigger != "timer" and set(OF_TIMERS) & key_names:
+        timer_keys = " or ".join(f"`{name}`" for name in OF_TIMERS if name in key_names)
+        problems.add(f"has {timer_keys}, which only a timer has", value.line, key)
     if rule.jitter_ns and rule.period_ns is not None and rule.jitter_ns > rule.period_ns:
         problems.add("has a jitter longer than its period", value.line, key)
-    _check_side(placed, seen, problems)
+    _check_side(placed, key_names, problems)
     return placed
 
 
-def _check_side(placed: PlacedRule, seen: set[str], problems: Problems) -> None:
+def _check_side(placed: PlacedRule, key_names: set[str], problems: Problems) -> None:
     """Notes what a rule of a service or an action lacks, and what it has too much."""
     wanted = NAMED_BY.get(placed.side)
-    if wanted is not None and wanted not in seen:
-        what, hint = f"does not say of which {wanted}", f"write `{wanted}: NAME`"
-        problems.add(what, placed.line, placed.key, hint)
-    for name in sorted({"service", "action"} & seen - {wanted}):
-        triggers = " or ".join(side for side, of in NAMED_BY.items() if of == name)
+    if wanted is not None and wanted not in key_names:
+        message, hint = f"does not say of which {wanted}", f"write `{wanted}: NAME`"
+        problems.add(message, placed.line, placed.key, hint)
+    for name in sorted({"service", "action"} & key_names - {wanted}):
+        triggers = " or ".join(side for side, key in NAMED_BY.items() if key == name)
         problems.add(f"has `{name}`, which goes with the trigger {triggers}", placed.line, placed.key)
-    if "feedback" in seen and placed.side != "goal":
+    if "feedback" in key_names and placed.side != "goal":
         problems.add("has `feedback`, which goes with the trigger goal", placed.line, placed.key)
     if placed.side and placed.rule.reads:
-        what, hint = "has `subscribes` beside what triggers it", "use `uses`, or another rule of the node"
-        problems.add(what, placed.line, placed.key, hint)
+        message, hint = "has `subscribes` beside what triggers it", "use `uses`, or another rule of the node"
+        problems.add(message, placed.line, placed.key, hint)
 
 
-def _with_work(rule: Rule, drawn: Distribution) -> Rule:
+def _with_work(rule: Rule, distribution: Distribution) -> Rule:
     """The rule with busy times from a distribution; `work_ns` is its centre, or the largest of a list."""
-    centre_ns = round(drawn.centre)
-    if drawn.kind == "normal":
-        return replace(rule, work_ns=centre_ns, spread=WorkSpread("normal", spread_ns=round(drawn.spread)))
-    if drawn.kind == "lognormal":
-        return replace(rule, work_ns=centre_ns, spread=WorkSpread("lognormal", sigma=drawn.spread))
-    times_ns = drawn.draw(f"work/{rule.node}")
+    centre_ns = round(distribution.centre)
+    if distribution.kind == "normal":
+        return replace(
+            rule, work_ns=centre_ns, spread=WorkSpread("normal", spread_ns=round(distribution.spread))
+        )
+    if distribution.kind == "lognormal":
+        return replace(rule, work_ns=centre_ns, spread=WorkSpread("lognormal", sigma=distribution.spread))
+    times_ns = distribution.draw(f"work/{rule.node}")
     return replace(rule, work_ns=max(times_ns), spread=WorkSpread("recorded", times_ns=times_ns))
 
 
@@ -166,12 +168,12 @@ def _topics(value: Tree, key: str, problems: Problems) -> tuple[str, ...]:
     return _names(value, key, "a topic", problems)
 
 
-def _names(value: Tree, key: str, what: str, problems: Problems) -> tuple[str, ...]:
-    parse = name_parser(what)
-    found = [parsed(scalar, key, parse, problems) for scalar in scalars(value, key, problems)]
-    names = tuple(name for name in found if name is not None)
+def _names(value: Tree, key: str, kind: str, problems: Problems) -> tuple[str, ...]:
+    parse = name_parser(kind)
+    parsed_names = [parsed(scalar, key, parse, problems) for scalar in scalars(value, key, problems)]
+    names = tuple(name for name in parsed_names if name is not None)
     for name in sorted({name for name in names if names.count(name) > 1}):
-        problems.add(f"names the {what.split()[-1]} '{name}' twice", value.line, key)
+        problems.add(f"names the {kind.split()[-1]} '{name}' twice", value.line, key)
     return names
 
 
@@ -211,34 +213,34 @@ _OF_PLACED: dict[str, tuple[str, Callable[[str], object]]] = {
 }
 
 
-def check_rule(item: PlacedRule, rules: tuple[Rule, ...], problems: Problems) -> None:
+def check_rule(placed: PlacedRule, rules: tuple[Rule, ...], problems: Problems) -> None:
     """Notes what of one rule does not fit together with the others."""
-    rule = item.rule
+    rule = placed.rule
     published = {topic for other in rules for topic in other.writes}
     subscribed = {topic for other in rules for topic in other.subscribes}
     if rule.trigger in ("any", "all") and not rule.reads:
-        problems.add(f"the trigger {rule.trigger} needs topics to subscribe to", item.line, item.key)
+        problems.add(f"the trigger {rule.trigger} needs topics to subscribe to", placed.line, placed.key)
     if rule.trigger == "timer" and not rule.writes:
-        problems.add(f"the trigger {rule.trigger} needs topics to publish", item.line, item.key)
+        problems.add(f"the trigger {rule.trigger} needs topics to publish", placed.line, placed.key)
     for topic in rule.subscribes:
         if topic not in published:
-            what, hint = f"no node publishes the topic '{topic}'", nearest(topic, sorted(published))
-            problems.add(what, item.line, item.key, hint)
+            message, hint = f"no node publishes the topic '{topic}'", nearest(topic, sorted(published))
+            problems.add(message, placed.line, placed.key, hint)
     for topic in rule.writes:
         if topic not in subscribed:
-            problems.add(f"no node subscribes to the topic '{topic}'", item.line, item.key)
+            problems.add(f"no node subscribes to the topic '{topic}'", placed.line, placed.key)
         if topic in rule.subscribes:
-            problems.add(f"publishes the topic '{topic}' that it subscribes to", item.line, item.key)
+            problems.add(f"publishes the topic '{topic}' that it subscribes to", placed.line, placed.key)
     for topic in sorted(set(rule.reads) & set(rule.uses)):
-        problems.add(f"both subscribes to '{topic}' and uses it", item.line, item.key, "keep one")
-    if item.made:
+        problems.add(f"both subscribes to '{topic}' and uses it", placed.line, placed.key, "keep one")
+    if placed.made:
         return
     same_node = [other for other in rules if other.node == rule.node and other is not rule]
-    mine = {*rule.subscribes, *rule.writes}
+    topics = {*rule.subscribes, *rule.writes}
     for topic in sorted(
-        {topic for other in same_node for topic in (*other.subscribes, *other.writes)} & mine
+        {topic for other in same_node for topic in (*other.subscribes, *other.writes)} & topics
     ):
-        problems.add(f"uses the topic '{topic}' in two rules of one node", item.line, item.key)
+        problems.add(f"uses the topic '{topic}' in two rules of one node", placed.line, placed.key)
 
 
 def cycle(rules: tuple[Rule, ...]) -> list[str]:
@@ -275,16 +277,18 @@ def without_feedback(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 
     Else the way from a message back to the one that began its chain would go round for ever.
     """
-    found = list(rules)
-    for index, rule in enumerate(found):
+    adjusted = list(rules)
+    for index, rule in enumerate(adjusted):
         if rule.trigger != "timer" or not rule.reads:
             continue
-        caused, grows = set(rule.writes), True
+        consequences, grows = set(rule.writes), True
         while grows:
-            further = {topic for each in found if caused & set(each.reads) for topic in each.writes}
-            grows = not further <= caused
-            caused |= further
-        back = tuple(topic for topic in rule.reads if topic in caused)
-        reads = tuple(topic for topic in rule.reads if topic not in caused)
-        found[index] = replace(rule, reads=reads, uses=(*rule.uses, *back))
-    return tuple(found)
+            further = {
+                topic for other in adjusted if consequences & set(other.reads) for topic in other.writes
+            }
+            grows = not further <= consequences
+            consequences |= further
+        back = tuple(topic for topic in rule.reads if topic in consequences)
+        reads = tuple(topic for topic in rule.reads if topic not in consequences)
+        adjusted[index] = replace(rule, reads=reads, uses=(*rule.uses, *back))
+    return tuple(adjusted)

@@ -31,21 +31,23 @@ class Served:
     ways: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def with_services(placed: Sequence[PlacedRule], problems: Problems) -> Served:
+def with_services(placed_rules: Sequence[PlacedRule], problems: Problems) -> Served:
     """The rules with topics in place of services and actions; notes what does not fit together."""
-    noted = len(problems)
-    rules, ways = _without_actions(list(placed), problems)
+    problem_count = len(problems)
+    rules, ways = _without_actions(list(placed_rules), problems)
     names = list(
         dict.fromkeys(
-            name for each in rules for name in (*each.requests, *([each.service] if each.side else []))
+            name
+            for placed_rule in rules
+            for name in (*placed_rule.requests, *([placed_rule.service] if placed_rule.side else []))
         )
     )
-    found = [_service(name, rules, problems) for name in names]
-    if len(problems) > noted:
+    candidates = [_service(name, rules, problems) for name in names]
+    if len(problems) > problem_count:
         return Served([], (), ())
-    services = tuple(service for service in found if service is not None)
-    placed_now = [_plain(each, services) for each in rules]
-    placed_now += _implied(services, rules)
+    services = tuple(service for service in candidates if service is not None)
+    plain_rules = [_plain(placed_rule, services) for placed_rule in rules]
+    plain_rules += _implied(services, rules)
     ways += [
         (
             service.name if len(service.clients) == 1 else f"{service.name}.{client}",
@@ -55,30 +57,44 @@ def with_services(placed: Sequence[PlacedRule], problems: Problems) -> Served:
         for client in service.clients
         if not any(service.name == f"{way}.{part}" for way, _ in ways for part in PARTS)
     ]
-    return Served(placed_now, services, tuple(ways))
+    return Served(plain_rules, services, tuple(ways))
 
 
 def _service(name: str, rules: Sequence[PlacedRule], problems: Problems) -> Service | None:
     """A service with its server and clients; None after noting a problem."""
-    clients = tuple(dict.fromkeys(each.rule.node for each in rules if name in each.requests))
-    serving = [each for each in rules if each.side == "request" and each.service == name]
-    awaiting = [each for each in rules if each.side == "reply" and each.service == name]
-    servers = list(dict.fromkeys(each.rule.node for each in serving))
-    for each in serving[:1] if not clients else []:
+    clients = tuple(
+        dict.fromkeys(placed_rule.rule.node for placed_rule in rules if name in placed_rule.requests)
+    )
+    serving = [
+        placed_rule for placed_rule in rules if placed_rule.side == "request" and placed_rule.service == name
+    ]
+    awaiting = [
+        placed_rule for placed_rule in rules if placed_rule.side == "reply" and placed_rule.service == name
+    ]
+    servers = list(dict.fromkeys(placed_rule.rule.node for placed_rule in serving))
+    for placed_rule in serving[:1] if not clients else []:
         problems.add(
-            f"no node requests the service '{name}'", each.line, each.key, f"write `requests: [{name}]`"
+            f"no node requests the service '{name}'",
+            placed_rule.line,
+            placed_rule.key,
+            f"write `requests: [{name}]`",
         )
-    for each in [item for item in rules if name in item.requests][:1] if not servers else []:
+    for placed_rule in [item for item in rules if name in item.requests][:1] if not servers else []:
         served = sorted({item.service for item in rules if item.side == "request"})
         hint = nearest(name, served) if served else f"write `trigger: request` and `service: {name}`"
-        problems.add(f"no node serves '{name}'", each.line, each.key, hint)
+        problems.add(f"no node serves '{name}'", placed_rule.line, placed_rule.key, hint)
     if len(servers) > 1:
-        what = f"the service '{name}' has the servers {', '.join(servers)}"
-        problems.add(what, serving[1].line, serving[1].key, "a service has one, which does not restart")
-    for each in awaiting:
-        if each.rule.node not in clients:
-            what = f"waits for replies of '{name}', which it does not request"
-            problems.add(what, each.line, each.key, f"write `requests: [{name}]` in another rule of the node")
+        message = f"the service '{name}' has the servers {', '.join(servers)}"
+        problems.add(message, serving[1].line, serving[1].key, "a service has one, which does not restart")
+    for placed_rule in awaiting:
+        if placed_rule.rule.node not in clients:
+            message = f"waits for replies of '{name}', which it does not request"
+            problems.add(
+                message,
+                placed_rule.line,
+                placed_rule.key,
+                f"write `requests: [{name}]` in another rule of the node",
+            )
     if set(servers) & set(clients):
         problems.add(f"requests its own service '{name}'", serving[0].line, serving[0].key)
     return Service(name, servers[0], clients) if len(servers) == 1 and clients else None
@@ -87,16 +103,16 @@ def _service(name: str, rules: Sequence[PlacedRule], problems: Problems) -> Serv
 def _plain(placed: PlacedRule, services: Sequence[Service]) -> PlacedRule:
     """A rule with topics in place of services."""
     rule, by_name = placed.rule, {service.name: service for service in services}
-    asked = tuple(by_name[name].request for name in placed.requests)
+    requests = tuple(by_name[name].request for name in placed.requests)
     if placed.side == "request":
         service = by_name[placed.service]
-        answers = tuple(map(service.reply, service.clients)) if placed.replies else ()
-        rule = replace(rule, reads=(service.request,), writes=(*rule.writes, *asked, *answers))
+        replies = tuple(map(service.reply, service.clients)) if placed.replies else ()
+        rule = replace(rule, reads=(service.request,), writes=(*rule.writes, *requests, *replies))
     elif placed.side == "reply":
         reply = by_name[placed.service].reply(rule.node)
-        rule = replace(rule, reads=(reply,), writes=(*rule.writes, *asked))
+        rule = replace(rule, reads=(reply,), writes=(*rule.writes, *requests))
     else:
-        rule = replace(rule, writes=(*rule.writes, *asked))
+        rule = replace(rule, writes=(*rule.writes, *requests))
     return replace(placed, rule=rule)
 
 
@@ -105,104 +121,118 @@ def _implied(services: Sequence[Service], rules: Sequence[PlacedRule]) -> Iterat
     for service in services:
         for client in service.clients:
             if not any(
-                each.side == "reply" and each.service == service.name and each.rule.node == client
-                for each in rules
+                placed_rule.side == "reply"
+                and placed_rule.service == service.name
+                and placed_rule.rule.node == client
+                for placed_rule in rules
             ):
                 rule = Rule(client, "any", reads=(service.reply(client),))
                 yield PlacedRule(rule, None, f"nodes.{client}")
 
 
 def _without_actions(
-    placed: list[PlacedRule], problems: Problems
+    placed_rules: list[PlacedRule], problems: Problems
 ) -> tuple[list[PlacedRule], list[tuple[str, tuple[str, ...]]]]:
     """The rules with services in place of actions, and the way of each action's goals to their results."""
     names = list(
         dict.fromkeys(
-            name for each in placed for name in (*each.goals, *([each.action] if each.action else []))
+            name
+            for placed_rule in placed_rules
+            for name in (*placed_rule.goals, *([placed_rule.action] if placed_rule.action else []))
         )
     )
     ways = []
     for name in names:
-        serving = [each for each in placed if each.side == "goal" and each.action == name]
-        clients = list(dict.fromkeys(each.rule.node for each in placed if name in each.goals))
+        serving = [
+            placed_rule
+            for placed_rule in placed_rules
+            if placed_rule.side == "goal" and placed_rule.action == name
+        ]
+        clients = list(
+            dict.fromkeys(placed_rule.rule.node for placed_rule in placed_rules if name in placed_rule.goals)
+        )
         if len(serving) != 1 or not clients:
-            _note_action(name, serving, placed, problems)
+            _note_action(name, serving, placed_rules, problems)
             continue
         ways += _ways_of(name, clients)
-        placed = [
-            *(step for each in placed for step in _as_services(each, name)),
+        placed_rules = [
+            *(step for placed_rule in placed_rules for step in _as_services(placed_rule, name)),
             *_client_rules(name, clients, serving[0]),
         ]
-    return placed, ways
+    return placed_rules, ways
 
 
 def _note_action(
     name: str,
     serving: Sequence[PlacedRule],
-    placed: Sequence[PlacedRule],
+    placed_rules: Sequence[PlacedRule],
     problems: Problems,
 ) -> None:
     if len(serving) > 1:
-        what, hint, at = f"the action '{name}' has several servers", "an action has one", serving[1]
+        message, hint, at = f"the action '{name}' has several servers", "an action has one", serving[1]
     elif not serving:
-        what, hint = f"no node serves the action '{name}'", f"write `trigger: goal` and `action: {name}`"
-        at = next(each for each in placed if name in each.goals or each.action == name)
+        message, hint = f"no node serves the action '{name}'", f"write `trigger: goal` and `action: {name}`"
+        at = next(
+            placed_rule
+            for placed_rule in placed_rules
+            if name in placed_rule.goals or placed_rule.action == name
+        )
     else:
-        what, hint, at = f"no node sends goals to '{name}'", f"write `goals: [{name}]`", serving[0]
-    problems.add(what, at.line, at.key, hint)
+        message, hint, at = f"no node sends goals to '{name}'", f"write `goals: [{name}]`", serving[0]
+    problems.add(message, at.line, at.key, hint)
 
 
-def _as_services(each: PlacedRule, name: str) -> Iterator[PlacedRule]:
+def _as_services(placed: PlacedRule, name: str) -> Iterator[PlacedRule]:
     """One rule where the action `name` is services. A server carries a goal out in steps, each of which ends
     with feedback; the last step's result is the reply."""
-    if name in each.goals:
-        goals = tuple(goal for goal in each.goals if goal != name)
-        each = replace(each, goals=goals, requests=(*each.requests, f"{name}.goal"))
-    if each.action != name:
-        yield each
+    if name in placed.goals:
+        goals = tuple(goal for goal in placed.goals if goal != name)
+        placed = replace(placed, goals=goals, requests=(*placed.requests, f"{name}.goal"))
+    if placed.action != name:
+        yield placed
         return
-    plain = replace(each, side="reply" if each.side == "result" else "request", action="", steps=0)
-    if each.side == "result":
+    plain = replace(placed, side="reply" if placed.side == "result" else "request", action="", steps=0)
+    if placed.side == "result":
         yield replace(plain, service=f"{name}.result")
         return
-    rule, result = each.rule, replace(plain, service=f"{name}.result", made=True)
+    rule, result = placed.rule, replace(plain, service=f"{name}.result", made=True)
     accepted = replace(rule, writes=(), uses=(), work_ns=0, spread=None)
     yield replace(plain, service=f"{name}.goal", rule=accepted, requests=())
     step = replace(rule, writes=(f"{name}.feedback",), uses=())
-    for number in range(each.steps):
+    for number in range(placed.steps):
         yield replace(result, rule=replace(step, step=number), requests=(), replies=False)
-    yield replace(result, rule=replace(rule, work_ns=0, spread=None) if each.steps else rule)
+    yield replace(result, rule=replace(rule, work_ns=0, spread=None) if placed.steps else rule)
 
 
 def _client_rules(name: str, clients: Sequence[str], server: PlacedRule) -> Iterator[PlacedRule]:
     """A client asks for the result of a goal when that is accepted, and takes the feedback."""
     for client in clients:
-        asks = PlacedRule(Rule(client, "any", work_ns=0), None, f"nodes.{client}")
-        yield replace(asks, side="reply", service=f"{name}.goal", requests=(f"{name}.result",), made=True)
+        template = PlacedRule(Rule(client, "any", work_ns=0), None, f"nodes.{client}")
+        yield replace(template, side="reply", service=f"{name}.goal", requests=(f"{name}.result",), made=True)
         if server.steps:
-            yield replace(asks, rule=Rule(client, "any", reads=(f"{name}.feedback",)), made=True)
+            yield replace(template, rule=Rule(client, "any", reads=(f"{name}.feedback",)), made=True)
 
 
 def _ways_of(name: str, clients: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-    found: list[tuple[str, tuple[str, ...]]] = []
+    ways: list[tuple[str, tuple[str, ...]]] = []
     for client in clients:
-        behind = f".{client}" if len(clients) > 1 else ""
+        suffix = f".{client}" if len(clients) > 1 else ""
         topics = (
             f"{name}.goal.request",
-            f"{name}.goal.reply{behind}",
+            f"{name}.goal.reply{suffix}",
             f"{name}.result.request",
-            f"{name}.result.reply{behind}",
+            f"{name}.result.reply{suffix}",
         )
-        found.append((name + behind, topics))
-    return found
+        ways.append((name + suffix, topics))
+    return ways
 
 
 def service_chains(
-    ways: Sequence[tuple[str, tuple[str, ...]]], graph: Graph, taken: Sequence[Chain]
+    ways: Sequence[tuple[str, tuple[str, ...]]], graph: Graph, file_chains: Sequence[Chain]
 ) -> tuple[Chain, ...]:
     """A chain for each way of a request and its reply, unless the file gives that name to one of its own."""
-    names = {chain.name for chain in taken}
-    found = []
+    names = {chain.name for chain in file_chains}
+    chains = []
     for name, topics in ways:
         client = next(edge.subscriber for edge in graph.edges() if edge.topic == topics[-1])
         edges = []
@@ -210,8 +240,8 @@ def service_chains(
             ends = [edge for edge in graph.edges() if edge.topic == topic]
             edges.append(next(edge for edge in ends if client in (edge.publisher, edge.subscriber)))
         if name not in names:
-            found.append(Chain(name, tuple(edge.name for edge in edges)))
-    return tuple(found)
+            chains.append(Chain(name, tuple(edge.name for edge in edges)))
+    return tuple(chains)
 
 
 def read_services(
@@ -233,8 +263,8 @@ def read_services(
         for entry, item in value.entries:
             where = f"{key}.{entry.text}"
             if entry.text not in known:
-                what = f"no node has to do with '{entry.text}'"
-                problems.add(what, entry.line, key, nearest(entry.text, sorted(known)))
+                message = f"no node has to do with '{entry.text}'"
+                problems.add(message, entry.line, key, nearest(entry.text, sorted(known)))
             elif not isinstance(item, Entries):
                 problems.add("says nothing of it", entry.line, where, f"write one of {', '.join(valid)}")
             else:
@@ -250,14 +280,14 @@ def _parts(
     problems: Problems,
 ) -> Iterator[tuple[str, str, Entries]]:
     for entry, item in value.entries:
-        place = f"{where}.{entry.text}"
+        key_path = f"{where}.{entry.text}"
         if entry.text not in valid:
             problems.add(f"unknown key '{entry.text}'", entry.line, where, nearest(entry.text, valid))
         elif not isinstance(item, Entries):
-            problems.add("says nothing of the messages", entry.line, place, "write `{payload: 1KB}`")
+            problems.add("says nothing of the messages", entry.line, key_path, "write `{payload: 1KB}`")
         else:
             for topic in _topics_of(name, entry.text, services):
-                yield topic, place, item
+                yield topic, key_path, item
 
 
 def _topics_of(name: str, part: str, services: dict[str, Service]) -> tuple[str, ...]:

@@ -47,24 +47,24 @@ def read_topics(
     described: topics that other keys describe: name, where, settings.
     """
     contents: dict[str, ContentFile] = {}
-    found = {topic: _topic(item, where, folder, contents, problems) for topic, where, item in described}
+    settings = {topic: _topic(item, where, folder, contents, problems) for topic, where, item in described}
     if value is None:
-        return found, contents
+        return settings, contents
     if not isinstance(value, Entries):
         problems.add("has no topics under it", value.line, "topics", "write `image: {payload: 900KB}`")
-        return found, contents
+        return settings, contents
     for key, item in value.entries:
         where = f"topics.{key.text}"
         if key.text not in published:
-            what = f"no node publishes the topic '{key.text}'"
-            problems.add(what, key.line, "topics", nearest(key.text, sorted(published)))
+            message = f"no node publishes the topic '{key.text}'"
+            problems.add(message, key.line, "topics", nearest(key.text, sorted(published)))
         elif not isinstance(item, Entries):
             problems.add(
                 "says nothing of the topic", key.line, where, f"write one of {', '.join(TOPIC_KEYS)}"
             )
         else:
-            found[key.text] = _topic(item, where, folder, contents, problems)
-    return found, contents
+            settings[key.text] = _topic(item, where, folder, contents, problems)
+    return settings, contents
 
 
 def _topic(
@@ -72,19 +72,19 @@ def _topic(
 ) -> TopicSettings:
     topic = TopicSettings()
     for key, item in value.entries:
-        place = f"{where}.{key.text}"
+        key_path = f"{where}.{key.text}"
         if key.text not in TOPIC_KEYS:
             problems.add(f"unknown key '{key.text}'", key.line, where, nearest(key.text, TOPIC_KEYS))
         elif key.text == "payload" and isinstance(item, Entries):
             topic = replace(
-                topic, payload=read_distribution(item, place, parse_payload_bytes, folder, problems)
+                topic, payload=read_distribution(item, key_path, parse_payload_bytes, folder, problems)
             )
         elif key.text == "adapter" and is_null(item):
             topic = replace(topic, adapter="null")  # the adapter of that name, as in a matrix
         else:
-            scalar = single(item, place, problems)
+            scalar = single(item, key_path, problems)
             if scalar is not None:
-                topic = _with(topic, key.text, scalar, place, folder, contents, problems)
+                topic = _with(topic, key.text, scalar, key_path, folder, contents, problems)
     return topic
 
 
@@ -92,7 +92,7 @@ def _with(
     topic: TopicSettings,
     key: str,
     scalar: Scalar,
-    place: str,
+    key_path: str,
     folder: Path,
     contents: dict[str, ContentFile],
     problems: Problems,
@@ -101,9 +101,9 @@ def _with(
         try:
             file = load_content(scalar.text, folder)
         except UnitError as error:
-            problems.add(str(error), scalar.line, place)
+            problems.add(str(error), scalar.line, key_path)
             return topic
         contents[file.name] = file
         return replace(topic, content=RECORDED + file.name)
     factor = FACTORS_BY_NAME[DEADLINE if key == "deadline" else key]
-    return replace(topic, **{factor.field: parsed(scalar, place, factor.parse, problems)})  # type: ignore[arg-type]
+    return replace(topic, **{factor.field: parsed(scalar, key_path, factor.parse, problems)})  # type: ignore[arg-type]

@@ -37,38 +37,39 @@ def answers(summary: Summary) -> list[Fastest]:
 
     A cell in which a queue builds up comes last, since its p50 depends on how long a trial is.
     """
-    found = summary.glance
-    if found is None:
+    glance = summary.glance
+    if glance is None:
         return []
-    growing = {each.cell for each in summary.queues}
+    growing = {queue.cell for queue in summary.queues}
     lost = {row.cell: row.lost_share for row in summary.rows if row.trial is None and row.edge == END_TO_END}
     listed: list[Fastest] = []
-    for place, payload_bytes in enumerate(found.payloads_bytes):
+    for place, payload_bytes in enumerate(glance.payloads_bytes):
         ranked = sorted(
-            _figures(found.rows, place), key=lambda each: (each[1].cell in growing, each[1].latency_p50_ns)
+            _figures(glance.rows, place),
+            key=lambda figure: (figure[1].cell in growing, figure[1].latency_p50_ns),
         )
         if not ranked:
             continue
-        row, first = ranked[0]
-        low, high = _interval(first, "latency_p50_ns")
+        row, fastest = ranked[0]
+        low, high = _interval(fastest, "latency_p50_ns")
         listed.append(
             Fastest(
                 payload_bytes=payload_bytes,
                 adapter=row.adapter,
                 settings=row.settings,
-                cell=first.cell,
-                latency_p50_ns=first.latency_p50_ns,
+                cell=fastest.cell,
+                latency_p50_ns=fastest.latency_p50_ns,
                 low_ns=low,
                 high_ns=high,
-                cpu_per_message_ns=first.cpu_per_message_ns,
-                times_floor_p50=first.times_floor_p50,
-                lost_share=lost.get(first.cell),
-                queue_builds_up=first.cell in growing,
+                cpu_per_message_ns=fastest.cpu_per_message_ns,
+                times_floor_p50=fastest.times_floor_p50,
+                lost_share=lost.get(fastest.cell),
+                queue_builds_up=fastest.cell in growing,
                 among=len(ranked),
                 not_told_apart=[
                     " ".join(filter(None, (other.adapter, other.settings)))
                     for other, figure in ranked[1:]
-                    if _overlap(first, figure)
+                    if _overlap(fastest, figure)
                 ],
             )
         )
@@ -83,7 +84,10 @@ def _figures(rows: list[GlanceRow], place: int) -> Iterator[tuple[GlanceRow, Gla
 
 
 def _interval(figure: GlanceFigure, name: str) -> tuple[float | None, float | None]:
-    return next(((each.low, each.high) for each in figure.intervals if each.figure == name), (None, None))
+    return next(
+        ((interval.low, interval.high) for interval in figure.intervals if interval.figure == name),
+        (None, None),
+    )
 
 
 def _overlap(first: GlanceFigure, other: GlanceFigure) -> bool:

@@ -36,15 +36,15 @@ class _Seen:
 
 def bridges(campaign: Campaign, names: Sequence[str]) -> list[Bridge]:
     """A row for each bridge of each of these cells that has valid trials."""
-    found = []
+    rows = []
     for cell in campaign.manifest.get("cells", []):
         for node, process in (cell.get("bridges") or {}).items() if cell["id"] in names else ():
-            seen = [
+            trials = [
                 _seen(campaign, cell["id"], trial, node, process) for trial in _valid(campaign, cell["id"])
             ]
-            if seen:
-                found.append(_row(cell["id"], node, process, seen))
-    return found
+            if trials:
+                rows.append(_row(cell["id"], node, process, trials))
+    return rows
 
 
 def _valid(campaign: Campaign, cell: str) -> list[int]:
@@ -76,7 +76,7 @@ def _seen(campaign: Campaign, cell: str, trial: int, node: str, process: str) ->
 def _stays(samples: pl.DataFrame, node: str) -> pl.Series:
     """Of each message of the measure phase that the node published, the time since its callback began."""
     edges = [edge for edge in samples["edge"].cast(pl.String).unique() if ends(edge)[0] == node]
-    own = samples.filter(
+    messages = samples.filter(
         pl.col("edge").cast(pl.String).is_in(edges)
         & (pl.col("phase").cast(pl.String) == "measure")
         & (pl.col("outcome").cast(pl.String) != "duplicate")
@@ -84,8 +84,8 @@ def _stays(samples: pl.DataFrame, node: str) -> pl.Series:
         & pl.col("publish_ns").is_not_null()
     )
     # Of a message that several nodes subscribe to there is a row for each.
-    own = own.unique(["publish_ns", "begun_ns", "sequence"])
-    return own["publish_ns"] - own["begun_ns"]
+    messages = messages.unique(["publish_ns", "begun_ns", "sequence"])
+    return messages["publish_ns"] - messages["begun_ns"]
 
 
 def _shares(hops: Hops, node: str) -> Iterator[float]:
@@ -102,25 +102,25 @@ def _shares(hops: Hops, node: str) -> Iterator[float]:
             yield sum(inside) / latency_ns
 
 
-def _row(cell: str, node: str, process: str, seen: Sequence[_Seen]) -> Bridge:
-    stays_ns = pl.concat([each.stays_ns for each in seen])
-    passed = [len(each.stays_ns) for each in seen]
+def _row(cell: str, node: str, process: str, trials: Sequence[_Seen]) -> Bridge:
+    stays_ns = pl.concat([trial.stays_ns for trial in trials])
+    passed = [len(trial.stays_ns) for trial in trials]
     cpu = [
-        each.run_ns / count if each.run_ns is not None and count else None
-        for each, count in zip(seen, passed, strict=True)
+        trial.run_ns / count if trial.run_ns is not None and count else None
+        for trial, count in zip(trials, passed, strict=True)
     ]
     return Bridge(
         cell=cell,
         node=node,
         process=process,
-        trials=len(seen),
+        trials=len(trials),
         passed_on=sum(passed),
         stay_p50_ns=_quantile(stays_ns, 0.5),
         stay_p99_ns=_quantile(stays_ns, 0.99),
-        stay_share=_middle([fmean(each.shares) if each.shares else None for each in seen]),
+        stay_share=_middle([fmean(trial.shares) if trial.shares else None for trial in trials]),
         cpu_per_message_ns=_middle(cpu),
-        threads=_middle([each.threads for each in seen]),
-        **{name: _middle([(each.memory or {}).get(name) for each in seen]) for name in MEMORY},
+        threads=_middle([trial.threads for trial in trials]),
+        **{name: _middle([(trial.memory or {}).get(name) for trial in trials]) for name in MEMORY},
     )
 
 

@@ -33,7 +33,7 @@ def campaign_head(manifest: Json, environment: Json) -> Campaign:
         seed=manifest.get("seed") if isinstance(manifest.get("seed"), int) else None,
         lagometer_version=str(manifest.get("lagometer_version") or "unknown"),
         versions={str(key): plain_text(value) or "unknown" for key, value in items(manifest.get("versions"))},
-        machine=", ".join(str(each) for each in machine if each) or "unknown machine",
+        machine=", ".join(str(part) for part in machine if part) or "unknown machine",
         study_text=str(manifest.get("study_text") or ""),
     )
 
@@ -68,7 +68,7 @@ def cells(
     for name, values in factors.items():
         payload = values.get("payload_bytes")
         adapter = str(values.get("adapter", "unknown"))
-        found = sorted(edges.get(name, {}), key=lambda edge: edge != END_TO_END)
+        edge_names = sorted(edges.get(name, {}), key=lambda edge: edge != END_TO_END)
         result.append(
             Cell(
                 id=name,
@@ -77,7 +77,7 @@ def cells(
                 payload_bytes=payload if isinstance(payload, int) else None,
                 factors={key: factor_text(key, value) for key, value in values.items()},
                 axes=_axes(values),
-                edges=found,
+                edges=edge_names,
                 trials=sorted(trials.get(name, set())),
             )
         )
@@ -86,22 +86,22 @@ def cells(
 
 def _axes(values: Json) -> dict[str, float]:
     """What of a cell a figure may be drawn over."""
-    found = {
+    axes = {
         name: float(value)
         for name in ("payload_bytes", "rate_hz", "depth")
         if isinstance(value := values.get(name), (int, float))
     }
     size = _SIZE.fullmatch(str(values.get("workload")))
-    return {**found, "nodes": float(size[1])} if size is not None else found
+    return {**axes, "nodes": float(size[1])} if size is not None else axes
 
 
 def factor_values(factors: Mapping[str, Json]) -> list[Factor]:
     """The factors that occur, each with its values: numbers ascending, words in the order of the study."""
-    found: dict[str, dict[Any, None]] = {}
-    for each in factors.values():
-        for name, value in each.items():
-            found.setdefault(name, {})[value] = None
-    values = {name: list(known) for name, known in found.items()}
+    distinct: dict[str, dict[Any, None]] = {}
+    for cell_values in factors.values():
+        for name, value in cell_values.items():
+            distinct.setdefault(name, {})[value] = None
+    values = {name: list(known) for name, known in distinct.items()}
     for known in values.values():
         if all(isinstance(value, (int, float)) for value in known):
             known.sort()
@@ -114,7 +114,8 @@ def factor_values(factors: Mapping[str, Json]) -> list[Factor]:
 def exclusions(manifest: Json) -> list[Exclusion]:
     """The combinations that cannot exist."""
     return [
-        Exclusion(cell=str(each["cell"]), reason=str(each["reason"])) for each in manifest.get("excluded", [])
+        Exclusion(cell=str(entry["cell"]), reason=str(entry["reason"]))
+        for entry in manifest.get("excluded", [])
     ]
 
 
@@ -130,7 +131,7 @@ def environment_facts(environment: Json) -> list[Fact]:
     plain, nested = [], []
     for name, value in environment.items():
         if isinstance(value, dict) and value:
-            nested += [_fact(name, str(key), each) for key, each in value.items()]
+            nested += [_fact(name, str(key), entry) for key, entry in value.items()]
         else:
             plain.append(_fact("machine", str(name), value))
     return plain + nested

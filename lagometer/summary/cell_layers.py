@@ -49,44 +49,46 @@ def campaign_layers(campaign: Campaign) -> CampaignLayers:
         if cell not in trials:
             continue
         try:
-            read = _read(campaign, cell, sorted(trials[cell]))
+            frames = _read(campaign, cell, sorted(trials[cell]))
         except CampaignError:  # those of single messages say so
             continue
-        row = _of_cell(cell, read)
+        row = _of_cell(cell, frames)
         cells += [row] if row is not None else []
-        edges += _of_each_edge(cell, read)
+        edges += _of_each_edge(cell, frames)
     return CampaignLayers(cells, edges)
 
 
-def _of_each_edge(cell: str, read: Trials) -> list[LayerTable]:
-    found: dict[str, list[pl.DataFrame]] = {}
-    for samples, layers in read:
+def _of_each_edge(cell: str, trials: Trials) -> list[LayerTable]:
+    by_edge: dict[str, list[pl.DataFrame]] = {}
+    for samples, layers in trials:
         measured = _measured(samples, layers)
         for edge in measured["edge"].unique(maintain_order=True):
-            found.setdefault(edge, []).append(measured.filter(pl.col("edge") == edge))
-    tables = {edge: (len(of_trials), edge_layers(of_trials)) for edge, of_trials in found.items()}
-    return [LayerTable(cell, edge, count, each) for edge, (count, each) in tables.items() if each is not None]
+            by_edge.setdefault(edge, []).append(measured.filter(pl.col("edge") == edge))
+    tables = {edge: (len(trial_layers), edge_layers(trial_layers)) for edge, trial_layers in by_edge.items()}
+    return [
+        LayerTable(cell, edge, count, table) for edge, (count, table) in tables.items() if table is not None
+    ]
 
 
-def _of_cell(cell: str, read: Trials) -> CellLayers | None:
-    of, found = CHAIN, [_of_chain(samples, layers) for samples, layers in read]
-    if any(each is None for each in found):
-        of, found = EDGE, [_of_edges(samples, layers) for samples, layers in read]
-    spent = pl.concat([each for each in found if each is not None], how="diagonal").fill_null(0)
-    if spent.is_empty():
+def _of_cell(cell: str, trials: Trials) -> CellLayers | None:
+    scope, frames = CHAIN, [_of_chain(samples, layers) for samples, layers in trials]
+    if any(frame is None for frame in frames):
+        scope, frames = EDGE, [_of_edges(samples, layers) for samples, layers in trials]
+    layer_times = pl.concat([frame for frame in frames if frame is not None], how="diagonal").fill_null(0)
+    if layer_times.is_empty():
         return None
-    means = {name: float(spent[name].to_numpy().mean()) for name in spent.columns}
-    return layers_of(cell, len(read), spent.height, of, means)
+    means = {name: float(layer_times[name].to_numpy().mean()) for name in layer_times.columns}
+    return layers_of(cell, len(trials), layer_times.height, scope, means)
 
 
 def _read(campaign: Campaign, cell: str, trials: Sequence[int]) -> Trials:
     """The messages of each trial that were delivered, and their layers. Raises CampaignError."""
-    found = []
+    frames = []
     for trial in trials:
         samples = _delivered(campaign.samples(cell, trial, COLUMNS))
         layers = pl.read_parquet(campaign.layers_path(cell, trial), glob=False)
-        found.append((samples, layers.with_columns(_text("edge", "layer"))))
-    return found
+        frames.append((samples, layers.with_columns(_text("edge", "layer"))))
+    return frames
 
 
 def layers_of(cell: str, trials: int, messages: int, of: str, means_ns: dict[str, float]) -> CellLayers:
@@ -99,8 +101,8 @@ def layers_of(cell: str, trials: int, messages: int, of: str, means_ns: dict[str
     ]
     over_dds = overhead(means_ns)
     half: list[LayerMean] = []
-    for layer in sorted(layers, key=lambda each: -each.mean_ns):
-        if 2 * sum(each.mean_ns for each in half) >= total_ns:
+    for layer in sorted(layers, key=lambda part: -part.mean_ns):
+        if 2 * sum(mean.mean_ns for mean in half) >= total_ns:
             break
         half.append(layer)
     return CellLayers(
@@ -110,7 +112,7 @@ def layers_of(cell: str, trials: int, messages: int, of: str, means_ns: dict[str
         of=of,
         latency_mean_ns=total_ns,
         layers=layers,
-        half=[each.name for each in half],
+        half=[mean.name for mean in half],
         to_halve=_sentence(total_ns, half),
         categories=_means(categories(means_ns), total_ns),
         breakdown=_means(breakdown(means_ns), total_ns),
@@ -120,23 +122,24 @@ def layers_of(cell: str, trials: int, messages: int, of: str, means_ns: dict[str
     )
 
 
-def _means(of: Mapping[str, float], total_ns: float) -> list[LayerMean]:
-    return [LayerMean(name=name, mean_ns=spent, share=spent / total_ns) for name, spent in of.items()]
+def _means(means_ns: Mapping[str, float], total_ns: float) -> list[LayerMean]:
+    return [
+        LayerMean(name=name, mean_ns=mean_ns, share=mean_ns / total_ns) for name, mean_ns in means_ns.items()
+    ]
 
 
 def _sentence(total_ns: float, half: Sequence[LayerMean]) -> str:
     """What would have to go, said plainly."""
-    together = sum(each.share for each in half)
-    named = [f"{each.name.replace('_', ' ')} ({each.share:.0%})" for each in half]
-    what = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    together = sum(layer.share for layer in half)
+    named = [f"{layer.name.replace('_', ' ')} ({layer.share:.0%})" for layer in half]
+    subject = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
     if len(half) > 1:
-        what += f", together {together:.0%},"
-    unknown = any(each.name == UNATTRIBUTED for each in half)
+        subject += f", together {together:.0%},"
+    unknown = any(layer.name == UNATTRIBUTED for layer in half)
     first = "; where the unattributed part goes has to be found first" if unknown else ""
     shrink = 0.5 / together
-    return (
-        f"To halve the mean of {duration_text(total_ns)}, {what} would have to shrink by {shrink:.0%}{first}."
-    )
+    mean = duration_text(total_ns)
+    return f"To halve the mean of {mean}, {subject} would have to shrink by {shrink:.0%}{first}."
 
 
 def _text(*columns: str) -> list[pl.Expr]:
@@ -172,30 +175,30 @@ def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame | Non
         return None
     whole = samples.filter((pl.col("edge") == END_TO_END) & (pl.col("phase") == "measure"))
     roots = whole.select(pl.col("sequence").alias("root"), pl.col("latency_ns").alias("whole_ns"))
-    gone = roots.with_columns(pl.col("root").alias("sequence"))
+    messages = roots.with_columns(pl.col("root").alias("sequence"))
     stays, under_way = [], roots.with_columns(pl.lit(0, pl.Int64()).alias("edges_ns"))
     for place, edge in enumerate(edges):
-        own = samples.filter(pl.col("edge") == edge)
+        edge_samples = samples.filter(pl.col("edge") == edge)
         key = "cause_sequence" if place else "sequence"
-        on_edge = own.select(pl.col(key).alias("before"), "sequence", "latency_ns")
-        gone = gone.select("root", pl.col("sequence").alias("before")).join(on_edge, on="before")
+        on_edge = edge_samples.select(pl.col(key).alias("before"), "sequence", "latency_ns")
+        messages = messages.select("root", pl.col("sequence").alias("before")).join(on_edge, on="before")
         stays.append(
-            layers.filter(pl.col("edge") == edge).join(gone.select("root", "sequence"), on="sequence")
+            layers.filter(pl.col("edge") == edge).join(messages.select("root", "sequence"), on="sequence")
         )
-        added = gone.select("root", pl.col("latency_ns").alias("more_ns"))
+        added = messages.select("root", pl.col("latency_ns").alias("more_ns"))
         under_way = under_way.join(added, on="root").with_columns(pl.col("edges_ns") + pl.col("more_ns"))
         under_way = under_way.drop("more_ns")
-    spent = _wide(
+    layer_times = _wide(
         pl.concat(stays).join(under_way.select("root"), on="root", how="semi"), ("root",), keep=True
     )
-    found = spent.join(under_way, on="root").with_columns(
+    totals = layer_times.join(under_way, on="root").with_columns(
         (pl.col("whole_ns") - pl.col("edges_ns")).alias(COMPUTATION)
     )
-    names = [name for name in found.columns if name not in ("root", "whole_ns", "edges_ns")]
-    known = found.filter(pl.sum_horizontal(names) == pl.col("whole_ns"))
-    if roots["root"].is_duplicated().any() or known.height < roots.height:
+    names = [name for name in totals.columns if name not in ("root", "whole_ns", "edges_ns")]
+    complete = totals.filter(pl.sum_horizontal(names) == pl.col("whole_ns"))
+    if roots["root"].is_duplicated().any() or complete.height < roots.height:
         return None
-    return known.select(names)
+    return complete.select(names)
 
 
 def _line(samples: pl.DataFrame) -> list[str]:
@@ -215,6 +218,8 @@ def _line(samples: pl.DataFrame) -> list[str]:
 
 def _wide(stays: pl.DataFrame, key: tuple[str, ...], *, keep: bool = False) -> pl.DataFrame:
     """A row for each message, a column for each layer: the nanoseconds in it."""
-    spent = stays.select(*key, "layer", (pl.col("end_ns") - pl.col("begin_ns")).alias("spent_ns"))
-    wide = spent.pivot(on="layer", index=list(key), values="spent_ns", aggregate_function="sum").fill_null(0)
+    durations = stays.select(*key, "layer", (pl.col("end_ns") - pl.col("begin_ns")).alias("spent_ns"))
+    wide = durations.pivot(
+        on="layer", index=list(key), values="spent_ns", aggregate_function="sum"
+    ).fill_null(0)
     return wide if keep else wide.drop(*key)

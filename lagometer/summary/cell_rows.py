@@ -27,8 +27,8 @@ def over_trials(cells: pl.DataFrame, chosen: pl.Expr, **figures: pl.Expr) -> lis
     may have tens of thousands of cells.
     """
     rows = cells.filter(pl.col("valid") & chosen).group_by("cell", "edge", maintain_order=True)
-    made = rows.agg(trials=pl.len(), cpu_per_message_ns=median("cpu_per_message_ns"), **figures)
-    return made.to_dicts()
+    table = rows.agg(trials=pl.len(), cpu_per_message_ns=median("cpu_per_message_ns"), **figures)
+    return table.to_dicts()
 
 
 def median(column: str) -> pl.Expr:

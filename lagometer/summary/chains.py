@@ -28,25 +28,27 @@ FIGURES = (
 
 def chains(rows: pl.DataFrame, cells: Sequence[Cell]) -> list[ChainRow]:
     """A row for each cell and chain that was measured, in the study's order. rows: `cells.parquet`."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    by_chain: dict[tuple[str, str], list[dict[str, Any]]] = {}
     if "whole_p50_ns" not in rows.columns:
         return []
     named = rows.filter(
         pl.col("valid") & ~pl.col("edge").str.contains(ARROW, literal=True) & (pl.col("edge") != END_TO_END)
     )
     for row in named.sort("trial").iter_rows(named=True):
-        found.setdefault((row["cell"], row["edge"]), []).append(row)
+        by_chain.setdefault((row["cell"], row["edge"]), []).append(row)
     order = {cell.id: place for place, cell in enumerate(cells)}
     return [
         ChainRow(
             cell=cell,
             chain=chain,
-            trials=len(own),
-            n=sum(row["n"] for row in own),
-            lost=sum(row[name] or 0 for row in own for name in LOSSES),
-            **{name: _middle(row[name] for row in own) for name in FIGURES},
+            trials=len(trial_rows),
+            n=sum(row["n"] for row in trial_rows),
+            lost=sum(row[name] or 0 for row in trial_rows for name in LOSSES),
+            **{name: _middle(row[name] for row in trial_rows) for name in FIGURES},
         )
-        for (cell, chain), own in sorted(found.items(), key=lambda item: order.get(item[0][0], len(order)))
+        for (cell, chain), trial_rows in sorted(
+            by_chain.items(), key=lambda item: order.get(item[0][0], len(order))
+        )
     ]
 
 

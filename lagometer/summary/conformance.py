@@ -23,21 +23,23 @@ def conformance(campaign: Campaign) -> tuple[list[Conformance], list[str]]:
     if not path.is_file():
         return [], []
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-        found = [
+        document = json.loads(path.read_text(encoding="utf-8"))
+        entries = [
             Conformance(
                 adapter=" ".join([adapter["adapter"], *_options(adapter)]),
                 version=adapter["version"],
                 findings=[
-                    AbilityVerdict(ability=each["ability"], verdict=each["verdict"], reason=each["reason"])
-                    for each in adapter["abilities"]
+                    AbilityVerdict(
+                        ability=ability["ability"], verdict=ability["verdict"], reason=ability["reason"]
+                    )
+                    for ability in adapter["abilities"]
                 ],
             )
-            for adapter in read["adapters"]
+            for adapter in document["adapters"]
         ]
     except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
         return [], [f"The adapters' conformance is not shown: {path.name} could not be read ({error})."]
-    return [each for each in found if any(one.verdict != "not-run" for one in each.findings)], []
+    return [entry for entry in entries if any(finding.verdict != "not-run" for finding in entry.findings)], []
 
 
 def _options(adapter: Mapping[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ def deadlines(cells: pl.DataFrame, estimates: pl.DataFrame | None) -> list[Deadl
     estimates: estimates.parquet, for the interval of the share; None where there is none.
     """
     known = estimated(estimates, [MISS_SHARE])
-    found = over_trials(
+    rows = over_trials(
         cells,
         pl.col("deadline_ns").is_not_null(),
         deadline_ns=pl.first("deadline_ns"),
@@ -30,7 +30,7 @@ def deadlines(cells: pl.DataFrame, estimates: pl.DataFrame | None) -> list[Deadl
         met_of_k_min=pl.min("deadline_met_of_k_min"),
         data_age_max_ns=pl.max("data_age_max_ns"),
     )
-    return [_deadline(each, known.get((each["cell"], each["edge"], MISS_SHARE), {})) for each in found]
+    return [_deadline(row, known.get((row["cell"], row["edge"], MISS_SHARE), {})) for row in rows]
 
 
 def _deadline(figures: Figures, estimate: Figures) -> Deadline:
@@ -47,6 +47,6 @@ def _deadline(figures: Figures, estimate: Figures) -> Deadline:
 
 def _due() -> pl.Expr:
     """The messages that were due; an older lagometer wrote their share alone, which tells unless it is 0."""
-    told = pl.col("deadline_missed") / pl.when(pl.col(MISS_SHARE) > 0).then(pl.col(MISS_SHARE))
-    due = pl.coalesce("deadline_due", told.round().cast(pl.Int64()))
+    derived = pl.col("deadline_missed") / pl.when(pl.col(MISS_SHARE) > 0).then(pl.col(MISS_SHARE))
+    due = pl.coalesce("deadline_due", derived.round().cast(pl.Int64()))
     return pl.when(due.null_count() == 0).then(due.sum())

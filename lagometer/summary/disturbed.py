@@ -28,13 +28,13 @@ def without_noise(campaign: Campaign, trial_rows: Sequence[Row], known: Known) -
     the disturbed ones.
     """
     quiet_estimates = _quiet_estimates(campaign, known)
-    found: list[WithoutNoise] = []
+    results: list[WithoutNoise] = []
     for key, group in group_by_edge(trial_rows).items():
-        good = [row for row in group if row.valid]
-        quiet = [row for row in good if not row.trials_noisy]
-        if key[1] == END_TO_END and 0 < len(quiet) < len(good):
-            found += _of_cell(key, good, quiet, known.estimates, quiet_estimates)
-    return found
+        valid = [row for row in group if row.valid]
+        quiet = [row for row in valid if not row.trials_noisy]
+        if key[1] == END_TO_END and 0 < len(quiet) < len(valid):
+            results += _of_cell(key, valid, quiet, known.estimates, quiet_estimates)
+    return results
 
 
 def _quiet_estimates(campaign: Campaign, known: Known) -> Mapping[Key, Estimated]:
@@ -49,7 +49,7 @@ def _quiet_estimates(campaign: Campaign, known: Known) -> Mapping[Key, Estimated
 
 def _of_cell(
     key: Key,
-    good: Sequence[Row],
+    valid: Sequence[Row],
     quiet: Sequence[Row],
     all_estimates: Mapping[Key, Estimated],
     quiet_estimates: Mapping[Key, Estimated],
@@ -57,17 +57,17 @@ def _of_cell(
     both = all_estimates.get(key), quiet_estimates.get(key)
     for figure in FIGURES:
         # Like with like: estimates on both sides, else medians of the trials' figures on both.
-        found = [_estimate(each, figure) for each in both]
-        estimated = all(value is not None for value, _, _ in found)
+        values = [_estimate(estimates, figure) for estimates in both]
+        estimated = all(value is not None for value, _, _ in values)
         if not estimated:
-            found = [_median(part, figure) for part in (good, quiet)]
-        (all_ns, all_low_ns, all_high_ns), (quiet_ns, quiet_low_ns, quiet_high_ns) = found
+            values = [_median(part, figure) for part in (valid, quiet)]
+        (all_ns, all_low_ns, all_high_ns), (quiet_ns, quiet_low_ns, quiet_high_ns) = values
         yield WithoutNoise(
             cell=key[0],
             figure=figure,
             of="messages" if estimated else "trials",
-            trials=len(good),
-            trials_noisy=len(good) - len(quiet),
+            trials=len(valid),
+            trials_noisy=len(valid) - len(quiet),
             all_ns=all_ns,
             all_low_ns=all_low_ns,
             all_high_ns=all_high_ns,
@@ -80,8 +80,8 @@ def _of_cell(
 def _estimate(estimated: Estimated | None, figure: str) -> Figure:
     if estimated is None or figure not in estimated.figures:
         return None, None, None
-    known = next(each for each in estimated.intervals if each.figure == figure)
-    return estimated.figures[figure], known.low, known.high
+    interval = next(candidate for candidate in estimated.intervals if candidate.figure == figure)
+    return estimated.figures[figure], interval.low, interval.high
 
 
 def _median(rows: Sequence[Row], figure: str) -> Figure:
@@ -92,39 +92,39 @@ def _median(rows: Sequence[Row], figure: str) -> Figure:
 
 def preemption(campaign: Campaign, trial_rows: Sequence[Row]) -> Preemption | None:
     """How much preemption there was, and how much it moved the figures; None where there was hardly any."""
-    found = preempted_trials(campaign.cells)
-    if not any(each.above for each in found):
+    trials = preempted_trials(campaign.cells)
+    if not any(trial.above for trial in trials):
         return None
     rows = {
         (row.cell, row.trial): row
         for row in trial_rows
         if row.valid and row.edge == END_TO_END and row.trial is not None
     }
-    compared = _quieter_halves(found, rows)
+    changes = _quieter_halves(trials, rows)
     return Preemption(
-        trials=len(found),
-        trials_above=sum(each.above for each in found),
-        trials_outstanding=sum(each.stands_out for each in found),
-        per_message_median=statistics.median(each.per_message for each in found),
-        cells_compared=len(compared["latency_p50_ns"]),
-        p50_change=_median_change(compared["latency_p50_ns"]),
-        p99_change=_median_change(compared["latency_p99_ns"]),
-        ranked=[_ranked(each, rows) for each in found[:RANKED_MAX]],
+        trials=len(trials),
+        trials_above=sum(trial.above for trial in trials),
+        trials_outstanding=sum(trial.stands_out for trial in trials),
+        per_message_median=statistics.median(trial.per_message for trial in trials),
+        cells_compared=len(changes["latency_p50_ns"]),
+        p50_change=_median_change(changes["latency_p50_ns"]),
+        p99_change=_median_change(changes["latency_p99_ns"]),
+        ranked=[_ranked(trial, rows) for trial in trials[:RANKED_MAX]],
     )
 
 
 def _quieter_halves(
-    found: Sequence[Preempted], rows: Mapping[tuple[str, int], Row]
+    preempted: Sequence[Preempted], rows: Mapping[tuple[str, int], Row]
 ) -> dict[str, list[float]]:
     """Of each cell how a figure's median changes where only the half with fewer switches counts."""
     by_cell: dict[str, list[tuple[float, Row]]] = {}
-    for each in found:
-        row = rows.get((each.cell, each.trial))
+    for trial in preempted:
+        row = rows.get((trial.cell, trial.trial))
         if row is not None:
-            by_cell.setdefault(each.cell, []).append((each.per_message, row))
+            by_cell.setdefault(trial.cell, []).append((trial.per_message, row))
     changes: dict[str, list[float]] = {"latency_p50_ns": [], "latency_p99_ns": []}
     for trials in by_cell.values():
-        ordered = [row for _, row in sorted(trials, key=lambda each: each[0])]
+        ordered = [row for _, row in sorted(trials, key=lambda ranked: ranked[0])]
         for figure, ratios in changes.items():
             values = [getattr(row, figure) for row in ordered]
             if len(values) >= HALVED_MIN and None not in values and statistics.median(values) > 0:
@@ -137,19 +137,19 @@ def _median_change(changes: Sequence[float]) -> float | None:
     return statistics.median(changes) if changes else None
 
 
-def _ranked(each: Preempted, rows: Mapping[tuple[str, int], Row]) -> PreemptedTrial:
-    row = rows.get((each.cell, each.trial))
-    of_cell = [
+def _ranked(trial: Preempted, rows: Mapping[tuple[str, int], Row]) -> PreemptedTrial:
+    row = rows.get((trial.cell, trial.trial))
+    p50s_ns = [
         other.latency_p50_ns
         for (cell, _), other in rows.items()
-        if cell == each.cell and other.latency_p50_ns is not None
+        if cell == trial.cell and other.latency_p50_ns is not None
     ]
     return PreemptedTrial(
-        cell=each.cell,
-        trial=each.trial,
-        per_message=each.per_message,
-        times=each.times,
-        stands_out=each.stands_out,
+        cell=trial.cell,
+        trial=trial.trial,
+        per_message=trial.per_message,
+        times=trial.times,
+        stands_out=trial.stands_out,
         latency_p50_ns=row.latency_p50_ns if row is not None else None,
-        cell_p50_ns=statistics.median(of_cell) if of_cell else None,
+        cell_p50_ns=statistics.median(p50s_ns) if p50s_ns else None,
     )

@@ -17,14 +17,14 @@ Json = Mapping[str, Any]
 
 def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
     """The trials that failed, with the end of what their workers said."""
-    found = []
+    failed = []
     for line in journal:
         if line.get("valid") or is_saturated(line.get("reasons") or ()):
             continue
         log = directory / "samples" / str(line["cell"]) / f"{line['trial']}.log"
         text = log.read_text(encoding="utf-8", errors="replace").strip() if log.is_file() else ""
         reasons = [str(reason) for reason in line.get("reasons") or ["no reason was recorded"]]
-        found.append(
+        failed.append(
             Failure(
                 cell=str(line["cell"]),
                 trial=int(line["trial"]),
@@ -32,7 +32,7 @@ def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
                 log=text[-LOG_CHARACTERS_MAX:] or None,
             )
         )
-    return found
+    return failed
 
 
 def reason_counts(journal: Iterable[Json], rows: Sequence[Row]) -> list[ReasonCount]:
@@ -50,7 +50,9 @@ def reason_counts(journal: Iterable[Json], rows: Sequence[Row]) -> list[ReasonCo
         add("noise", row.noise, (row.cell, row.trial))
     meanings = {"failure": REASONS, "warning": WARNINGS, "noise": NOISES}
     counted = [
-        ReasonCount(kind=kind, word=word, meaning=meanings[kind].get(word, ""), trials=len(found))
-        for (kind, word), found in trials.items()
+        ReasonCount(kind=kind, word=word, meaning=meanings[kind].get(word, ""), trials=len(trial_keys))
+        for (kind, word), trial_keys in trials.items()
     ]
-    return sorted(counted, key=lambda each: (tuple(meanings).index(each.kind), -each.trials, each.word))
+    return sorted(
+        counted, key=lambda failure: (tuple(meanings).index(failure.kind), -failure.trials, failure.word)
+    )

@@ -38,24 +38,24 @@ def feasibility(campaign: Campaign) -> list[Feasibility]:
     if study.get("deadline_ns") is None or len(sizes) < 2:
         return []
     labels = {format_bytes(size): size for size in sizes}
-    found: dict[str, list[Feasible]] = {}
+    by_series: dict[str, list[Feasible]] = {}
     rows, initial = _rows(campaign), _initial_loss(campaign)
     for cell in campaign.manifest.get("cells", []):
         name = str(cell["id"])
-        _add(found, name, labels, *_measured(rows.get(name, [])), initial.get(name))
-    for each in campaign.manifest.get("excluded", []):
-        reason = str(each["reason"])
+        _add(by_series, name, labels, *_measured(rows.get(name, [])), initial.get(name))
+    for exclusion in campaign.manifest.get("excluded", []):
+        reason = str(exclusion["reason"])
         if not OF_ELSE.match(reason):
             kind = "size" if any(words in reason for words in OF_SIZE) else "configuration"
-            _add(found, str(each["cell"]), labels, kind, reason)
+            _add(by_series, str(exclusion["cell"]), labels, kind, reason)
     return [
-        Feasibility(series=series, payloads=sorted(cells, key=lambda each: each.payload_bytes))
-        for series, cells in found.items()
+        Feasibility(series=series, payloads=sorted(cells, key=lambda cell: cell.payload_bytes))
+        for series, cells in by_series.items()
     ]
 
 
 def _add(
-    found: dict[str, list[Feasible]],
+    by_series: dict[str, list[Feasible]],
     cell: str,
     labels: Mapping[str, int],
     verdict: str,
@@ -67,29 +67,29 @@ def _add(
     if place is None:
         return
     series = "/".join((*parts[:place], *parts[place + 1 :]))
-    one = Feasible(
+    entry = Feasible(
         cell=cell,
         payload_bytes=labels[parts[place]],
         verdict=verdict,
         why=why,
         initial_loss=initial_loss,
     )
-    found.setdefault(series, []).append(one)
+    by_series.setdefault(series, []).append(entry)
 
 
 def _rows(campaign: Campaign) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_cell: dict[str, list[dict[str, Any]]] = {}
     for row in campaign.cells.filter(pl.col("edge") == END_TO_END).iter_rows(named=True):
-        found.setdefault(row["cell"], []).append(row)
-    return found
+        by_cell.setdefault(row["cell"], []).append(row)
+    return by_cell
 
 
 def _initial_loss(campaign: Campaign) -> dict[str, bool]:
     """Of each cell whether any of its subscribers missed messages before its first one ("initial loss")."""
     if "initial_lost" not in campaign.cells.columns:
         return {}
-    most = campaign.cells.drop_nulls("initial_lost").group_by("cell").agg(pl.col("initial_lost").max())
-    return {str(cell): count > 0 for cell, count in most.iter_rows()}
+    maxima = campaign.cells.drop_nulls("initial_lost").group_by("cell").agg(pl.col("initial_lost").max())
+    return {str(cell): count > 0 for cell, count in maxima.iter_rows()}
 
 
 def _measured(rows: Iterable[Mapping[str, Any]]) -> tuple[str, str]:

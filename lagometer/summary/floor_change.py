@@ -74,46 +74,48 @@ def floor_change(a: tuple[Campaign, str], b: tuple[Campaign, str]) -> FloorChang
     factors = [factors_of(*side) for side in (a, b)]
     if factors[0].get("adapter") != factors[1].get("adapter") or factors[0].get("adapter") in BARE_TRANSPORTS:
         return None
-    of_cells = [_log_p50s(*side) for side in (a, b)]
-    floors = [_floors(campaign, each) for (campaign, _), each in zip((a, b), factors, strict=True)]
+    cell_p50s = [_log_p50s(*side) for side in (a, b)]
+    floors = [
+        _floors(campaign, side_factors) for (campaign, _), side_factors in zip((a, b), factors, strict=True)
+    ]
     common = [name for name in floors[0] if name in floors[1] and floors[0][name] != floors[1][name]]
-    if not common or not all(len(each) for each in of_cells):
+    if not common or not all(len(p50s) for p50s in cell_p50s):
         return None
     fastest = min(common, key=lambda name: float(_log_p50s(a[0], floors[0][name]).mean()))
-    of_floors = [_log_p50s(side[0], floors[n][fastest]) for n, side in enumerate((a, b))]
-    return _change(of_cells, of_floors, (floors[0][fastest], floors[1][fastest]))
+    floor_p50s = [_log_p50s(side[0], floors[n][fastest]) for n, side in enumerate((a, b))]
+    return _change(cell_p50s, floor_p50s, (floors[0][fastest], floors[1][fastest]))
 
 
 def _floors(campaign: Campaign, factors: Mapping[str, object]) -> dict[str, str]:
     """The cells of bare transports that did this work and have a figure, by adapter."""
     key = work_key(factors)
-    found: dict[str, str] = {}
+    by_adapter: dict[str, str] = {}
     for cell in campaign.cells["cell"].unique(maintain_order=True):
-        own = factors_of(campaign, cell)
-        name = str(own.get("adapter"))
-        if name in BARE_TRANSPORTS and work_key(own) == key and len(_log_p50s(campaign, cell)):
-            found.setdefault(name, cell)
-    return found
+        cell_factors = factors_of(campaign, cell)
+        name = str(cell_factors.get("adapter"))
+        if name in BARE_TRANSPORTS and work_key(cell_factors) == key and len(_log_p50s(campaign, cell)):
+            by_adapter.setdefault(name, cell)
+    return by_adapter
 
 
 def _log_p50s(campaign: Campaign, cell: str) -> Floats:
     """Of each valid trial that has an end-to-end p50."""
-    here = (pl.col("cell") == cell) & (pl.col("edge") == END_TO_END) & pl.col("valid")
-    p50s = campaign.cells.filter(here)["latency_p50_ns"].drop_nulls()
+    chosen = (pl.col("cell") == cell) & (pl.col("edge") == END_TO_END) & pl.col("valid")
+    p50s = campaign.cells.filter(chosen)["latency_p50_ns"].drop_nulls()
     logarithms: Floats = np.log(p50s.filter(p50s > 0).to_numpy().astype(np.float64))
     return logarithms
 
 
-def _change(of_cells: list[Floats], of_floors: list[Floats], names: tuple[str, str]) -> FloorChange:
-    cell, floor = (float(of[1].mean() - of[0].mean()) for of in (of_cells, of_floors))
+def _change(cell_p50s: list[Floats], floor_p50s: list[Floats], names: tuple[str, str]) -> FloorChange:
+    cell, floor = (float(pair[1].mean() - pair[0].mean()) for pair in (cell_p50s, floor_p50s))
     sign = 1.0 if cell >= 0 else -1.0
     times = math.exp(sign * cell), math.exp(sign * floor)
-    groups = [*of_cells, *of_floors]
+    groups = [*cell_p50s, *floor_p50s]
     if min(map(len, groups)) < 2:
         return FloorChange(*names, *times)
-    each = np.array([group.var(ddof=1) / len(group) for group in groups])
-    excess, half = sign * (cell - floor), 0.0
-    if each.sum() > 0.0:
-        degrees = each.sum() ** 2 / (each**2 / np.array([len(group) - 1 for group in groups])).sum()
-        half = float(scipy.special.stdtrit(degrees, 0.975) * np.sqrt(each.sum()))
-    return FloorChange(*names, *times, math.exp(excess - half), math.exp(excess + half))
+    variances = np.array([group.var(ddof=1) / len(group) for group in groups])
+    excess, half_width = sign * (cell - floor), 0.0
+    if variances.sum() > 0.0:
+        degrees = variances.sum() ** 2 / (variances**2 / np.array([len(group) - 1 for group in groups])).sum()
+        half_width = float(scipy.special.stdtrit(degrees, 0.975) * np.sqrt(variances.sum()))
+    return FloorChange(*names, *times, math.exp(excess - half_width), math.exp(excess + half_width))

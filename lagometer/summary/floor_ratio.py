@@ -67,5 +67,5 @@ def _held_against(row: Row, floor: Row | None) -> Row:
         return row
     _, ends = times_floor(row, floor, "p50")
     known = [] if ends is None else [between("times_floor_p50", *ends)]
-    held = {"floor_cell": floor.cell, "floor_latency_p50_ns": floor.latency_p50_ns}
-    return row.model_copy(update=held | {"intervals": [*row.intervals, *known]})
+    fields = {"floor_cell": floor.cell, "floor_latency_p50_ns": floor.latency_p50_ns}
+    return row.model_copy(update=fields | {"intervals": [*row.intervals, *known]})

@@ -52,7 +52,7 @@ def glance(
         _row(*key, [cells.get(payload) for payload in payloads], summaries, costs)
         for key, cells in groups.items()
     ]
-    shown = [row for row in listed if any(each is not None for each in row.figures)]
+    shown = [row for row in listed if any(figure is not None for figure in row.figures)]
     measured = {row.adapter for row in shown}
     missing = _missing(measured, summaries, exclusions, failures)
     return Glance(payloads_bytes=payloads, rows=shown, missing=missing)
@@ -60,15 +60,15 @@ def glance(
 
 def _payloads(factors: Factors) -> list[int]:
     """64 B, 64 KB and 1 MB as far as they were asked for, else the smallest, the middle and the largest."""
-    found = sorted(
+    sizes = sorted(
         {size for values in factors.values() if isinstance(size := values.get("payload_bytes"), int)}
     )
-    usual = [size for size in found if size in USUAL_PAYLOADS_BYTES]
-    if len(usual) >= min(PAYLOADS_MAX, len(found)):
+    usual = [size for size in sizes if size in USUAL_PAYLOADS_BYTES]
+    if len(usual) >= min(PAYLOADS_MAX, len(sizes)):
         return usual
-    if len(found) <= PAYLOADS_MAX:
-        return found
-    return [found[0], found[len(found) // 2], found[-1]]
+    if len(sizes) <= PAYLOADS_MAX:
+        return sizes
+    return [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
 
 
 def _varied(factors: Factors) -> list[str]:
@@ -93,7 +93,7 @@ def _costs(journal: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int | None, 
             continue
         threads = line.get("threads") or {}
         rows = line.get("rows") or [{}]
-        count = sum(len(each) for each in threads.values()) if threads else None
+        count = sum(len(process_threads) for process_threads in threads.values()) if threads else None
         costs[line["cell"]] = (count, rows[0].get("memory_pss_bytes"))
     return costs
 
@@ -107,7 +107,7 @@ def _row(
 ) -> GlanceRow:
     """One line; threads and memory are those at the smallest payload that was measured."""
     figures = [None if cell is None else _figure(summaries.get(cell), summaries) for cell in cells]
-    first = next((each.cell for each in figures if each is not None), None)
+    first = next((figure.cell for figure in figures if figure is not None), None)
     threads, memory = costs.get(first, (None, None)) if first is not None else (None, None)
     return GlanceRow(
         adapter=adapter,
@@ -149,17 +149,17 @@ def _missing(
     have none, those of one reason together."""
     reasons = _reasons(summaries, exclusions, failures)
     named = _apart([*reasons, *summaries])
-    found: dict[tuple[str, tuple[str, ...]], Missing] = {}
-    for cell, why in reasons.items():
+    entries: dict[tuple[str, tuple[str, ...]], Missing] = {}
+    for cell, cell_reasons in reasons.items():
         adapter = cell.partition("/")[0]
         in_part = adapter in measured
-        entry = found.setdefault(
-            (adapter, tuple(why) if in_part else ()), Missing(adapter=adapter, cells=[], reasons=[])
+        entry = entries.setdefault(
+            (adapter, tuple(cell_reasons) if in_part else ()), Missing(adapter=adapter, cells=[], reasons=[])
         )
-        entry.reasons.extend(each for each in why if each not in entry.reasons)
+        entry.reasons.extend(reason for reason in cell_reasons if reason not in entry.reasons)
         if in_part:
             entry.cells.append(named[cell])
-    return list(found.values())
+    return list(entries.values())
 
 
 def _reasons(
@@ -182,5 +182,8 @@ def _reasons(
 def _apart(cells: Sequence[str]) -> dict[str, str]:
     """What sets each cell apart from the others, its adapter aside."""
     parts = {cell: cell.split("/")[1:] for cell in cells}
-    common = set.intersection(*(set(each) for each in parts.values())) if parts else set()
-    return {cell: "/".join(part for part in each if part not in common) for cell, each in parts.items()}
+    common = set.intersection(*(set(cell_parts) for cell_parts in parts.values())) if parts else set()
+    return {
+        cell: "/".join(part for part in cell_parts if part not in common)
+        for cell, cell_parts in parts.items()
+    }

@@ -86,26 +86,28 @@ class Hops:
             pl.col("cause_stream").drop_nulls().unique(), stream.drop_nulls().unique().alias("several")
         )
         streams = {str(edge): {*one, *several} for edge, one, several in causes.iter_rows()}
-        found: dict[tuple[str, int], str] = {}
+        by_stream: dict[tuple[str, int], str] = {}
         for node in dict.fromkeys(ends(edge)[1] for edge in edges):
             # Edges are stored in the order of their streams' numbers.
             arriving = [edge for edge in edges if ends(edge)[1] == node]
             sent = [edge for edge in edges if ends(edge)[0] == node]
             caused = sorted({stream for edge in sent for stream in streams[edge]})
             if len(caused) == len(arriving):
-                found |= {(node, stream): edge for stream, edge in zip(caused, arriving, strict=True)}
+                by_stream |= {(node, stream): edge for stream, edge in zip(caused, arriving, strict=True)}
             elif len(caused) == 1 and (sure := self._by_callback(arriving, sent)) is not None:
-                found[node, caused[0]] = sure
-        return found
+                by_stream[node, caused[0]] = sure
+        return by_stream
 
     def _by_callback(self, arriving: Sequence[str], sent: Sequence[str]) -> str | None:
         """The only edge whose messages a node took when the callbacks began that published others."""
         text = pl.col("edge").cast(pl.String())
-        some = self._samples.filter(text.is_in(list(sent)) & pl.col("cause_stream").is_not_null())
-        some = some.head(COMPARED)
-        keys = some.select(pl.col("cause_sequence").alias("sequence"), pl.col("begun_ns").alias("taken_ns"))
-        own = self._samples.filter(text.is_in(list(arriving)))
-        edges = own.join(keys, on=("sequence", "taken_ns"), how="semi")["edge"].unique()
+        published = self._samples.filter(text.is_in(list(sent)) & pl.col("cause_stream").is_not_null())
+        published = published.head(COMPARED)
+        keys = published.select(
+            pl.col("cause_sequence").alias("sequence"), pl.col("begun_ns").alias("taken_ns")
+        )
+        taken = self._samples.filter(text.is_in(list(arriving)))
+        edges = taken.join(keys, on=("sequence", "taken_ns"), how="semi")["edge"].unique()
         return str(edges[0]) if len(edges) == 1 else None
 
 
@@ -129,9 +131,9 @@ class Index:
         """From the root's message (its number and time) to the one taken last, empty if it was not found. Of
         several causes that one counts which came last."""
         for last in self._taken.get(taken_ns, ()):
-            found = self._back(last, sequence, publish_ns)
-            if found:
-                return found
+            hops = self._back(last, sequence, publish_ns)
+            if hops:
+                return hops
         return ()
 
     def _back(self, hop: Hop, sequence: int, publish_ns: int) -> tuple[Hop, ...]:
@@ -145,10 +147,10 @@ class Index:
             and (cause := self._numbered.get((edge, number))) is not None
             and publish_ns <= cause.publish_ns < cause.taken_ns <= hop.publish_ns
         ]
-        for cause in sorted(arrived, key=lambda each: -each.taken_ns):
-            before = self._back(cause, sequence, publish_ns)
-            if before:
-                return (*before, hop)
+        for cause in sorted(arrived, key=lambda hop: -hop.taken_ns):
+            upstream = self._back(cause, sequence, publish_ns)
+            if upstream:
+                return (*upstream, hop)
         return ()
 
 
@@ -157,6 +159,6 @@ def _hops(rows: pl.DataFrame) -> Iterator[Hop]:
     for edge, sequence, publish, taken, handled, begun, stream, number, several in single.iter_rows():
         if ARROW not in edge:
             continue
-        one = () if stream is None else ((stream, number),)
-        causes = tuple((each["stream"], each["sequence"]) for each in several) if several else one
+        first_cause = () if stream is None else ((stream, number),)
+        causes = tuple((cause["stream"], cause["sequence"]) for cause in several) if several else first_cause
         yield Hop(edge, sequence, publish, taken, handled, begun, causes)

@@ -16,7 +16,7 @@ _OF_BYTES = ("network", "io")  # of these what was moved is counted, of the othe
 
 def interference(cells: pl.DataFrame) -> list[Interference]:
     """Of every cell with such load and a valid trial, in the order of the rows of `cells`."""
-    found = over_trials(
+    rows = over_trials(
         cells,
         (pl.col("interference") != NONE) & (pl.col("edge") == END_TO_END),
         load=pl.first("interference"),
@@ -25,7 +25,7 @@ def interference(cells: pl.DataFrame) -> list[Interference]:
         all_cpu_ns=pl.col("interference_cpu_ns"),
         all_achieved_per_s=pl.col("interference_achieved_per_s"),
     )
-    return [_interference(each) for each in found]
+    return [_interference(row) for row in rows]
 
 
 def _interference(figures: Figures) -> Interference:

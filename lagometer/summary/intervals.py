@@ -61,27 +61,27 @@ class Known:
 
 def known(campaign: Campaign) -> Known:
     """The estimates of a campaign: read, or made of its samples where that can pay."""
-    found = Known()
+    confidence = Known()
     enough = cells_with_trials(campaign.cells)
     messages = int(campaign.cells.filter(pl.col("valid") & pl.col("cell").is_in(list(enough)))["n"].sum())
-    found.affordable = affordable = messages <= limits.ESTIMATED_MESSAGES_MAX
+    confidence.affordable = affordable = messages <= limits.ESTIMATED_MESSAGES_MAX
     stored = (campaign.directory / ESTIMATES).is_file()
     if enough and not affordable and not stored:
-        found.absent = f"there is no {ESTIMATES}, and {messages:,} messages are too many to make it here"
-        found.notes.append(f"Intervals of quantiles are left out: {found.absent}.")
+        confidence.absent = f"there is no {ESTIMATES}, and {messages:,} messages are too many to make it here"
+        confidence.notes.append(f"Intervals of quantiles are left out: {confidence.absent}.")
     try:
         if stored or (enough and affordable) or campaign.imported_from is not None:
-            found.table = campaign_estimates(campaign)
-            found.estimates = by_edge(found.table)
+            confidence.table = campaign_estimates(campaign)
+            confidence.estimates = by_edge(confidence.table)
         if not affordable:
-            found.alphas = dict.fromkeys(enough, safe_alpha(campaign))
+            confidence.alphas = dict.fromkeys(enough, safe_alpha(campaign))
         elif enough:
             stops = stops_of_cells(progress_of_cells(campaign))
-            found.alphas = {cell: stops[cell].alpha if cell in stops else ALPHA for cell in enough}
+            confidence.alphas = {cell: stops[cell].alpha if cell in stops else ALPHA for cell in enough}
     except CampaignError as error:
-        found.absent = None if found.estimates else str(error)
-        found.notes.append(f"There are no intervals: {error}")
-    return found
+        confidence.absent = None if confidence.estimates else str(error)
+        confidence.notes.append(f"There are no intervals: {error}")
+    return confidence
 
 
 def cells_with_trials(cells: pl.DataFrame) -> set[str]:
@@ -92,17 +92,17 @@ def cells_with_trials(cells: pl.DataFrame) -> set[str]:
 
 def by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
     """A table of estimates, by cell and edge."""
-    of_edge: dict[Key, list[dict[str, Any]]] = {}
+    rows_by_edge: dict[Key, list[dict[str, Any]]] = {}
     for row in estimates.iter_rows(named=True):
-        of_edge.setdefault((row["cell"], row["edge"]), []).append(row)
-    found: dict[Key, Estimated] = {}
-    shown = frozenset(Row.model_fields)  # asked for once: tens of thousands of estimates are not rare
-    for key, rows in of_edge.items():
+        rows_by_edge.setdefault((row["cell"], row["edge"]), []).append(row)
+    estimated: dict[Key, Estimated] = {}
+    row_fields = frozenset(Row.model_fields)  # asked for once: tens of thousands of estimates are not rare
+    for key, rows in rows_by_edge.items():
         figures: dict[str, float] = {}
         intervals: list[Interval] = []
         for row in rows:
             name = f"{row['quantity']}_ns"
-            if name not in shown:
+            if name not in row_fields:
                 continue
             reached = row["status"] == OK
             if reached:
@@ -116,20 +116,20 @@ def by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
                     needed_messages=row["needed_messages"],
                 )
             )
-        found[key] = Estimated(figures, intervals, rows[0]["stopped"])
-    return found
+        estimated[key] = Estimated(figures, intervals, rows[0]["stopped"])
+    return estimated
 
 
 def with_intervals(summary: Row, trials: Iterable[Row], estimates: Mapping[Key, Estimated]) -> Row:
     """The row over trials with what the estimates know of it, and medians of trials with theirs."""
-    good = [row for row in trials if row.valid]
+    valid = [row for row in trials if row.valid]
     estimated = estimates.get((summary.cell, summary.edge))
     figures: dict[str, object] = dict(estimated.figures) if estimated is not None else {}
     intervals = list(estimated.intervals) if estimated is not None else []
-    if len(good) >= TRIALS_MIN:  # fewer have none
-        ends = {name: median_interval([getattr(row, name) for row in good]) for name in _OF_TRIALS}
-        ends["lost_share"] = loss_share_interval([(row.lost, row.sent) for row in good])
-        intervals += [between(name, *both) for name, both in ends.items() if both is not None]
+    if len(valid) >= TRIALS_MIN:  # fewer have none
+        ends = {name: median_interval([getattr(row, name) for row in valid]) for name in _OF_TRIALS}
+        ends["lost_share"] = loss_share_interval([(row.lost, row.sent) for row in valid])
+        intervals += [between(name, *interval) for name, interval in ends.items() if interval is not None]
     figures |= {"intervals": intervals, "stopped": estimated.stopped if estimated is not None else None}
     return summary.model_copy(update=figures)
 
@@ -141,8 +141,12 @@ def between(figure: str, low: float, high: float) -> Interval:
 
 def ends_of(row: Row, figure: str) -> tuple[float, float] | None:
     """The ends of a figure's interval, if it has one."""
-    known = next((each for each in row.intervals if each.figure == figure), None)
-    return None if known is None or known.low is None or known.high is None else (known.low, known.high)
+    interval = next((candidate for candidate in row.intervals if candidate.figure == figure), None)
+    return (
+        None
+        if interval is None or interval.low is None or interval.high is None
+        else (interval.low, interval.high)
+    )
 
 
 def ratio_interval(

@@ -29,17 +29,17 @@ class LayerTable:
 def layer_tables(campaigns: Sequence[Campaign]) -> list[LayerTable]:
     """A table for each cell and edge, over the valid trials of all campaigns; empty where nobody asked for
     layers."""
-    found: dict[tuple[str, str], list[pl.DataFrame]] = {}
+    by_edge: dict[tuple[str, str], list[pl.DataFrame]] = {}
     for campaign in campaigns:
         for cell, trial in valid_trials(campaign):
             if not campaign.layers_path(cell, trial).is_file():
                 continue
             measured = measured_layers(campaign, cell, trial)
             for edge in measured["edge"].unique(maintain_order=True):
-                found.setdefault((cell, edge), []).append(measured.filter(pl.col("edge") == edge))
+                by_edge.setdefault((cell, edge), []).append(measured.filter(pl.col("edge") == edge))
     return [
         LayerTable(cell, edge, len(trials), figures)
-        for (cell, edge), trials in found.items()
+        for (cell, edge), trials in by_edge.items()
         if (figures := edge_layers(trials)) is not None
     ]
 
@@ -87,13 +87,13 @@ def probe_cost(pairs: Sequence[tuple[Campaign, Campaign]]) -> ProbeCost:
 
 def _median_latency_ns(campaign: Campaign) -> float | None:
     """Of all messages of the measure phase, on every edge; None without a valid trial."""
-    found = [
+    frames = [
         campaign.samples(cell, trial, ("edge", "phase", "outcome", "publish_ns", "taken_ns"))
         for cell, trial in valid_trials(campaign)
     ]
-    if not found:
+    if not frames:
         return None
-    measured = pl.concat(found).filter(
+    measured = pl.concat(frames).filter(
         (pl.col("phase") == "measure")
         & (pl.col("outcome") == "delivered")
         & pl.col("edge").cast(pl.String()).str.contains(ARROW, literal=True)

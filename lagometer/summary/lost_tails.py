@@ -25,7 +25,7 @@ def lost_tails(cells: pl.DataFrame, estimates: pl.DataFrame | None) -> list[Lost
     known = estimated(estimates, wanted)
     sent = pl.sum_horizontal("n", *_NEVER_CAME) > 0
     losing = pl.col("valid") & pl.col("latency_infinite_from").is_not_null()
-    found = over_trials(
+    rows = over_trials(
         cells,
         sent & losing.any().over("cell", "edge"),
         n=pl.sum("n"),
@@ -37,18 +37,18 @@ def lost_tails(cells: pl.DataFrame, estimates: pl.DataFrame | None) -> list[Lost
     counted = ("cell", "edge", "trials", "n", "lost", "arrived_share", "cpu_per_message_ns")
     return [
         LostTail(
-            **{name: each[name] for name in counted},
+            **{name: edge_row[name] for name in counted},
             quantiles=[
                 _quantile(
                     name,
-                    each,
-                    known.get((each["cell"], each["edge"], f"latency_{name}")),
-                    known.get((each["cell"], each["edge"], lost_quantity(name))),
+                    edge_row,
+                    known.get((edge_row["cell"], edge_row["edge"], f"latency_{name}")),
+                    known.get((edge_row["cell"], edge_row["edge"], lost_quantity(name))),
                 )
                 for name in PERMILLE
             ],
         )
-        for each in found
+        for edge_row in rows
     ]
 
 

@@ -84,7 +84,7 @@ def node_costs(campaign: Campaign, factors: Factors) -> NodeCosts | None:
             break
     rows = []
     for (adapter, settings), cells in groups.items():
-        cell = min(cells, key=lambda each: _smallest(factors[each]))
+        cell = min(cells, key=lambda name: _smallest(factors[name]))
         rows.append(_row(cell, adapter, settings, trials[cell]))
     return NodeCosts(
         rows=rows,
@@ -105,16 +105,16 @@ def _trials(campaign: Campaign) -> dict[str, _Trials]:
     }
     whole = valid.filter(pl.col("edge") == END_TO_END)
     rows = {(row["cell"], row["trial"]): row for row in whole.iter_rows(named=True)}
-    found: dict[str, _Trials] = {}
+    by_cell: dict[str, _Trials] = {}
     for line in campaign.journal:
         key = (line["cell"], line["trial"])
-        seen = line.get("resources")
-        if seen is None or key not in rows:
+        resources = line.get("resources")
+        if resources is None or key not in rows:
             continue
-        before = found.get(line["cell"], _Trials((), ()))
+        earlier = by_cell.get(line["cell"], _Trials((), ()))
         row = {**rows[key], "taken": taken.get(key)}
-        found[line["cell"]] = _Trials([*before.rows, row], [*before.seen, seen])
-    return found
+        by_cell[line["cell"]] = _Trials([*earlier.rows, row], [*earlier.seen, resources])
+    return by_cell
 
 
 def _varied(factors: Factors) -> list[str]:
@@ -158,29 +158,29 @@ def _row(cell: str, adapter: str, settings: str, trials: _Trials) -> NodeCost:
         libraries=[
             LibraryGroup(
                 group=group,
-                mapped_bytes=each["mapped_bytes"],
-                resident_bytes=each["resident_bytes"],
-                files=sorted(each["files"]),
+                mapped_bytes=library["mapped_bytes"],
+                resident_bytes=library["resident_bytes"],
+                files=sorted(library["files"]),
             )
-            for group, each in first["libraries"].items()
-            if each["files"]
+            for group, library in first["libraries"].items()
+            if library["files"]
         ],
         **figures,
     )
 
 
-def _thread_names(seen: Record) -> dict[str, int]:
+def _thread_names(resources: Record) -> dict[str, int]:
     """How many threads of the cell's first trial have which name, most first; of names that differ in their
     number alone, all together under one, as `node:relay-N`."""
     alike: dict[str, dict[str, int]] = {}
-    for process in seen["processes"]:
+    for process in resources["processes"]:
         for name, count in (process["threads"] or {}).items():
             named = alike.setdefault(re.sub(r"(?<=\D)\d+$", "N", name), {})
             named[name] = named.get(name, 0) + count
     counts: dict[str, int] = {}
     for stem, named in alike.items():
         counts.update({stem: sum(named.values())} if len(named) > 1 else named)
-    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _system_share(trials: _Trials) -> float | None:
@@ -190,25 +190,25 @@ def _system_share(trials: _Trials) -> float | None:
     system_ns = _sum(row.get("resources_system_ns") for row in trials.rows)
     if user_ns is None or system_ns is None:
         return None
-    rounded_ns = TICK_NS * sum(len(each["processes"]) for each in trials.seen)
+    rounded_ns = TICK_NS * sum(len(resources["processes"]) for resources in trials.seen)
     total_ns = user_ns + system_ns
     return system_ns / total_ns if rounded_ns < TICK_SHARE_MAX * total_ns else None
 
 
 def _not_available(rows: Sequence[NodeCost], trials: Sequence[_Trials]) -> list[NotAvailable]:
     """Why figures are not there, each figure and reason once."""
-    found: dict[tuple[str, str], NotAvailable] = {}
-    for row, of_row in zip(rows, trials, strict=True):
-        for seen in of_row.seen:
-            for name, why in seen["not_available"].items():
+    entries: dict[tuple[str, str], NotAvailable] = {}
+    for row, row_trials in zip(rows, trials, strict=True):
+        for resources in row_trials.seen:
+            for name, why in resources["not_available"].items():
                 figure, words = _FIGURE_OF.get(name, (None, ""))
                 if figure is not None and getattr(row, figure) is None:
-                    found[figure, why] = NotAvailable(figure=words, why=why)
-    return list(found.values())
+                    entries[figure, why] = NotAvailable(figure=words, why=why)
+    return list(entries.values())
 
 
-def _divided(value: float | None, by: float | None) -> float | None:
-    return value / by if value is not None and by else None
+def _divided(value: float | None, divisor: float | None) -> float | None:
+    return value / divisor if value is not None and divisor else None
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

@@ -19,14 +19,14 @@ def queues(campaign: Campaign) -> list[Queue]:
     by_cell: dict[str, list[tuple[float | None, list[str]]]] = {}
     for row in campaign.cells.filter("valid").iter_rows(named=True):
         if row["edge"] == END_TO_END:
-            said = [text for text in row["warnings"] or [] if text.startswith(f"{WORD}:")]
-            by_cell.setdefault(row["cell"], []).append((row["response_growth_ns_per_s"], said))
-    found = []
+            warnings = [text for text in row["warnings"] or [] if text.startswith(f"{WORD}:")]
+            by_cell.setdefault(row["cell"], []).append((row["response_growth_ns_per_s"], warnings))
+    result = []
     for cell, trials in by_cell.items():
-        growing = [growth for growth, said in trials if said and growth is not None]
+        growing = [growth for growth, warnings in trials if warnings and growth is not None]
         if growing:
-            texts = [text.partition(": ")[2] for _, said in trials for text in said]
-            found.append(
+            texts = [text.partition(": ")[2] for _, warnings in trials for text in warnings]
+            result.append(
                 Queue(
                     cell=cell,
                     trials=len(trials),
@@ -35,10 +35,10 @@ def queues(campaign: Campaign) -> list[Queue]:
                     waiting=_waiting(texts),
                 )
             )
-    return sorted(found, key=lambda each: -each.growth_ns_per_s)
+    return sorted(result, key=lambda queue: -queue.growth_ns_per_s)
 
 
 def _waiting(texts: list[str]) -> str | None:
     """What the trials say of messages that wait although depth is small; that of the last one."""
-    said = [text.partition("; ")[2] for text in texts if "; " in text]
-    return said[-1] if said else None
+    notes = [text.partition("; ")[2] for text in texts if "; " in text]
+    return notes[-1] if notes else None

@@ -38,7 +38,7 @@ def _number(value: object) -> float | None:
 
 
 def _texts(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, (list, tuple)) else []
+    return [str(text) for text in value] if isinstance(value, (list, tuple)) else []
 
 
 def trial_row(record: Mapping[str, object]) -> Row:
@@ -104,30 +104,30 @@ def _combine(name: str, values: Sequence[float | None]) -> float | None:
 
 def over_trials(rows: Sequence[Row]) -> Row:
     """One cell's edge over its valid trials; without a valid trial the figures are null and `n` is 0."""
-    good = [row for row in rows if row.valid]
-    if len(good) == len(rows) == 1:  # a campaign of thousands of cells with a trial each
-        sets = {name: sorted(set(getattr(good[0], name))) for name in ("reasons", "warnings", "noise")}
-        return good[0].model_copy(update={"trial": None, "transport": good[0].transport or None, **sets})
+    valid = [row for row in rows if row.valid]
+    if len(valid) == len(rows) == 1:  # a campaign of thousands of cells with a trial each
+        sets = {name: sorted(set(getattr(valid[0], name))) for name in ("reasons", "warnings", "noise")}
+        return valid[0].model_copy(update={"trial": None, "transport": valid[0].transport or None, **sets})
     names = (*_SUMMED, *_FIGURES, _LOST_SHARE)
-    figures = {name: _combine(name, [getattr(row, name) for row in good]) for name in names}
-    bounds = {row.clock_bound for row in good}
+    figures = {name: _combine(name, [getattr(row, name) for row in valid]) for name in names}
+    bounds = {row.clock_bound for row in valid}
     return Row.model_validate(
         figures
         | {
             "cell": rows[0].cell,
             "trial": None,
-            "trials": len(good),
+            "trials": len(valid),
             "edge": rows[0].edge,
-            "valid": bool(good),
+            "valid": bool(valid),
             "reasons": sorted({reason for row in rows for reason in row.reasons}),
             "warnings": sorted({warning for row in rows for warning in row.warnings}),
             "n": int(figures["n"] or 0),
             "floor_cell": None,
             "floor_latency_p50_ns": None,
-            "noise": sorted({noise for row in good for noise in row.noise}),
-            "trials_noisy": sum(row.trials_noisy for row in good),
-            "transport": " or ".join(sorted({row.transport for row in good if row.transport})) or None,
-            "clock_bound_ns": max((row.clock_bound_ns for row in good if row.clock_bound_ns), default=None),
+            "noise": sorted({noise for row in valid for noise in row.noise}),
+            "trials_noisy": sum(row.trials_noisy for row in valid),
+            "transport": " or ".join(sorted({row.transport for row in valid if row.transport})) or None,
+            "clock_bound_ns": max((row.clock_bound_ns for row in valid if row.clock_bound_ns), default=None),
             "clock_bound": next((kind for kind in ("hard", "narrow") if kind in bounds), None),
             "intervals": [],
             "stopped": None,

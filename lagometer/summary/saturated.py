@@ -26,10 +26,10 @@ def saturated(campaign: Campaign, factors: Mapping[str, Mapping[str, Any]]) -> l
     study = campaign.manifest.get("study") or {}
     parts = study.get("parts") or {}
     rows = campaign.cells.filter((pl.col("edge") == END_TO_END) & ~pl.col("valid"))
-    found: dict[str, list[dict[str, Any]]] = {cell: [] for cell in factors}
+    by_cell: dict[str, list[dict[str, Any]]] = {cell: [] for cell in factors}
     for row in rows.iter_rows(named=True):
         if is_saturated(row["reasons"] or ()):
-            found.setdefault(row["cell"], []).append(row)
+            by_cell.setdefault(row["cell"], []).append(row)
     trials = campaign.cells.select("cell", "trial").unique()["cell"].value_counts()
     counts = dict(trials.iter_rows())
     # Where topics have payloads of their own, the factor says nothing of the last one's.
@@ -37,13 +37,13 @@ def saturated(campaign: Campaign, factors: Mapping[str, Mapping[str, Any]]) -> l
     return [
         _of_cell(
             cell,
-            own,
+            cell_rows,
             counts[cell],
             {} if cell in mixed else factors.get(cell, {}),
             parts.get(factors.get(cell, {}).get("part"), study).get("duration_ns"),
         )
-        for cell, own in found.items()
-        if own
+        for cell, cell_rows in by_cell.items()
+        if cell_rows
     ]
 
 

@@ -25,7 +25,7 @@ Trials = list[tuple[pl.DataFrame, pl.DataFrame]]
 
 def scheduling(campaigns: Sequence[Campaign]) -> list[CellScheduling]:
     """A row for each cell and edge, over the valid trials of all campaigns; empty where nobody asked."""
-    found: dict[tuple[str, str], Trials] = {}
+    by_edge: dict[tuple[str, str], Trials] = {}
     for campaign in campaigns:
         for cell, trial in valid_trials(campaign):
             path = campaign.scheduler_path(cell, trial)
@@ -37,11 +37,11 @@ def scheduling(campaigns: Sequence[Campaign]) -> list[CellScheduling]:
                 continue
             stays = pl.read_parquet(path, glob=False).with_columns(pl.col("edge").cast(pl.String()))
             for edge in layers["edge"].unique(maintain_order=True):
-                own = pl.col("edge") == edge
-                found.setdefault((cell, edge), []).append((layers.filter(own), stays.filter(own)))
+                on_edge = pl.col("edge") == edge
+                by_edge.setdefault((cell, edge), []).append((layers.filter(on_edge), stays.filter(on_edge)))
     return [
         _row(cell, edge, figures)
-        for (cell, edge), trials in found.items()
+        for (cell, edge), trials in by_edge.items()
         if (figures := edge_scheduling(trials)) is not None
     ]
 
@@ -54,16 +54,16 @@ def _row(cell: str, edge: str, figures: EdgeScheduling) -> CellScheduling:
         p99_ns=figures.p99_ns,
         whole=_share(figures.whole),
         slowest=_share(figures.slowest) if figures.slowest is not None else None,
-        in_node=[LayerWaiting(**asdict(each)) for each in figures.in_node],
+        in_node=[LayerWaiting(**asdict(layer)) for layer in figures.in_node],
         because=because(figures),
     )
 
 
 def _share(waiting: Waiting) -> WaitingShare:
-    given = asdict(waiting)
-    layers = [LayerWaiting(**each) for each in given.pop("layers")]
-    instead = [RanInstead(**{**each, "cpus": list(each["cpus"])}) for each in given.pop("instead")]
-    return WaitingShare(**given, layers=layers, instead=instead)
+    fields = asdict(waiting)
+    layers = [LayerWaiting(**layer) for layer in fields.pop("layers")]
+    instead = [RanInstead(**{**other, "cpus": list(other["cpus"])}) for other in fields.pop("instead")]
+    return WaitingShare(**fields, layers=layers, instead=instead)
 
 
 def because(figures: EdgeScheduling) -> str:
@@ -75,17 +75,17 @@ def because(figures: EdgeScheduling) -> str:
         head = f"Of the mean of {duration_text(waiting.latency_ns)},"
     else:
         head = f"p99 is {duration_text(figures.p99_ns)}: of the slowest 1 %,"
-    said = f"{head} {waiting.waiting_share:.0%} is waiting for a CPU"
+    sentence = f"{head} {waiting.waiting_share:.0%} is waiting for a CPU"
     if ran := named(waiting.instead):
-        said += ", while " + ", ".join(f"{who_ran(each)} ({each.share:.0%} of it)" for each in ran)
+        sentence += ", while " + ", ".join(f"{who_ran(other)} ({other.share:.0%} of it)" for other in ran)
     if waiting.known_share < KNOWN_WHOLE:
-        said += f" (of the {waiting.known_share:.0%} that the scheduler tells of)"
-    return said + "."
+        sentence += f" (of the {waiting.known_share:.0%} that the scheduler tells of)"
+    return sentence + "."
 
 
 def named(instead: Sequence[Instead] | Sequence[RanInstead]) -> list[Instead | RanInstead]:
     """Those that are worth their name."""
-    return [each for each in instead[:NAMED_MAX] if each.share >= NAMED_SHARE_MIN]
+    return [other for other in instead[:NAMED_MAX] if other.share >= NAMED_SHARE_MIN]
 
 
 def reason(instead: Sequence[RanInstead]) -> str:
@@ -94,13 +94,13 @@ def reason(instead: Sequence[RanInstead]) -> str:
     if first.share >= MOST:
         return who_ran(first)
     return "others had the CPU: " + ", ".join(
-        f"{who_ran(each)} ({each.share:.0%})" for each in named(instead)
+        f"{who_ran(other)} ({other.share:.0%})" for other in named(instead)
     )
 
 
-def who_ran(each: Instead | RanInstead) -> str:
+def who_ran(other: Instead | RanInstead) -> str:
     """Says who ran, and where."""
-    cpus = "CPU " + ", ".join(str(cpu) for cpu in each.cpus)
-    if each.name == IDLE_NAME:
+    cpus = "CPU " + ", ".join(str(cpu) for cpu in other.cpus)
+    if other.name == IDLE_NAME:
         return f"{cpus} woke from idling"
-    return f"{each.name} ran on {cpus}"
+    return f"{other.name} ran on {cpus}"

@@ -37,9 +37,9 @@ def _paste(value: object) -> list[PasteFile]:
         return [PasteFile(file="settings", text=value)] if value.strip() else []
     listed = value if isinstance(value, list) else [value]
     return [
-        PasteFile(file=str(each.get("file", "settings")), text=str(each.get("text", "")))
-        for each in listed
-        if isinstance(each, dict)
+        PasteFile(file=str(entry.get("file", "settings")), text=str(entry.get("text", "")))
+        for entry in listed
+        if isinstance(entry, dict)
     ]
 
 
@@ -48,18 +48,20 @@ def settings(manifest: Json) -> list[Settings]:
 
     Cells in which an object had the same ones share an entry, and so do objects of one kind that agree.
     """
-    held: dict[tuple[str, str, str], list[str]] = {}
+    by_content: dict[tuple[str, str, str], list[str]] = {}
     for cell in cell_factors(manifest):
-        for each in (manifest.get("settings") or {}).get(cell) or []:
+        for record in (manifest.get("settings") or {}).get(cell) or []:
             content = json.dumps(
-                [each.get("settings"), each.get("observed"), each.get("paste")],
+                [record.get("settings"), record.get("observed"), record.get("paste")],
                 sort_keys=True,
                 ensure_ascii=False,
             )
-            named = held.setdefault((str(each.get("adapter")), str(each.get("object")), content), [])
-            named += [cell] if cell not in named else []
+            cell_ids = by_content.setdefault(
+                (str(record.get("adapter")), str(record.get("object")), content), []
+            )
+            cell_ids += [cell] if cell not in cell_ids else []
     merged: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = {}
-    for (adapter, described, content), cell_names in held.items():
+    for (adapter, described, content), cell_names in by_content.items():
         kind, _, name = described.partition(" ")
         merged.setdefault((adapter, kind, content, tuple(cell_names)), []).append(name)
     entries = []

@@ -60,14 +60,14 @@ def _moment(started: object) -> float | None:
 
 
 def _control_trials(part: Campaign, begin: float) -> list[ControlTrial]:
-    found = []
+    trials = []
     cells = with_noise_of_campaign(part.cells)
     for record in cells.filter(pl.col("edge") == END_TO_END).iter_rows(named=True):
         moment = _moment(record.get("started"))
         if moment is None:
             continue
         row = trial_row(record)
-        found.append(
+        trials.append(
             ControlTrial(
                 block=int(record["trial"]),
                 time_s=moment - begin,
@@ -80,35 +80,35 @@ def _control_trials(part: Campaign, begin: float) -> list[ControlTrial]:
                 remarks=[*row.reasons, *row.noise],
             )
         )
-    return sorted(found, key=lambda each: each.time_s)
+    return sorted(trials, key=lambda trial: trial.time_s)
 
 
 def _load(lines: Iterable[Json], begin: float) -> list[Load]:
-    found = []
+    points = []
     for line in lines:
         moment = _moment(line.get("started"))
-        seen = (line.get("evidence") or {}).get("load") or {}
-        capacity = seen.get("capacity_ns")
+        load = (line.get("evidence") or {}).get("load") or {}
+        capacity = load.get("capacity_ns")
         if moment is None or not capacity:
             continue
         shares = [
-            None if seen.get(name) is None else min(1.0, seen[name] / capacity)
+            None if load.get(name) is None else min(1.0, load[name] / capacity)
             for name in ("busy_ns", "stolen_ns")
         ]
-        found.append(Load(time_s=moment - begin, busy_share=shares[0], stolen_share=shares[1]))
-    found.sort(key=lambda each: each.time_s)
-    every = -(-len(found) // limits.LOAD_POINTS_MAX) if found else 1
-    return found[::every]
+        points.append(Load(time_s=moment - begin, busy_share=shares[0], stolen_share=shares[1]))
+    points.sort(key=lambda point: point.time_s)
+    step = -(-len(points) // limits.LOAD_POINTS_MAX) if points else 1
+    return points[::step]
 
 
 def long_trials(campaign: Campaign, summaries: Sequence[Row]) -> list[LongTrial]:
     """The valid long trials beside the rows over the short ones."""
-    known: dict[tuple[str, str], Estimate] = {}
+    estimates: dict[tuple[str, str], Estimate] = {}
     for row in summaries:
         for name in QUANTILES if row.trial is None and row.edge == END_TO_END else ():
             value, ends = getattr(row, f"latency_{name}_ns"), ends_of(row, f"latency_{name}_ns")
             if ends is not None:
-                known[(row.cell, name)] = (value, *ends)
+                estimates[(row.cell, name)] = (value, *ends)
     return [
         LongTrial(
             cell=check.cell,
@@ -121,7 +121,7 @@ def long_trials(campaign: Campaign, summaries: Sequence[Row]) -> list[LongTrial]
             short_cpu_per_message_high_ns=check.short_cpu_per_message.high_ns,
             remarks=list(check.remarks()),
         )
-        for check in long_checks(campaign, known)
+        for check in long_checks(campaign, estimates)
     ]
 
 
@@ -131,23 +131,23 @@ def machine_floor(campaign: Campaign) -> tuple[MachineFloor | None, list[str]]:
     if not path.is_file():
         return None, []
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-        cores = [_core(each) for each in read["cores"]]
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        cores = [_core(core) for core in stored["cores"]]
         floor = MachineFloor(
-            policy=read.get("policy"),
+            policy=stored.get("policy"),
             cores=cores,
-            duration_s=read["duration_s"],
-            steal_share=read.get("steal_share"),
+            duration_s=stored["duration_s"],
+            steal_share=stored.get("steal_share"),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
         return None, [f"The machine's floor is not shown: {path.name} could not be read ({error})."]
     return (floor if cores else None), []
 
 
-def _core(read: Json) -> CoreFloor:
+def _core(stored: Json) -> CoreFloor:
     """One CPU, without the quantiles that so few wake-ups do not support."""
-    known = {name: read[name] for name in CoreFloor.model_fields}
+    fields = {name: stored[name] for name in CoreFloor.model_fields}
     for name, share in (("p50_ns", 0.5), ("p99_ns", 0.99), ("p999_ns", 0.999)):
-        if known["n"] - math.ceil(share * known["n"] - 1e-9) < SUPPORT:
-            known[name] = None
-    return CoreFloor.model_validate(known)
+        if fields["n"] - math.ceil(share * fields["n"] - 1e-9) < SUPPORT:
+            fields[name] = None
+    return CoreFloor.model_validate(fields)

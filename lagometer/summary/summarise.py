@@ -66,36 +66,37 @@ def summarise(
     confidence = confidence or known(campaign)
     layers = layers or campaign_layers(campaign)
     measured_rows, factors = measured(campaign)
-    over = _over_trials(measured_rows, factors, confidence)
-    floor, unread = steadiness.machine_floor(campaign)
-    shown, unshown = conformance(campaign)
+    summary_rows = _over_trials(measured_rows, factors, confidence)
+    floor, floor_notes = steadiness.machine_floor(campaign)
+    matrix, conformance_notes = conformance(campaign)
     failed = failures(campaign.directory, campaign.journal)
     excluded = exclusions(campaign.manifest)
-    behind = saturated(campaign, factors)
-    at_a_glance = glance(over, factors, campaign.journal, excluded, failed)
-    needed = _trials_needed(over) if confidence.absent is None else None
+    saturated_cells = saturated(campaign, factors)
+    at_a_glance = glance(summary_rows, factors, campaign.journal, excluded, failed)
+    needed = _trials_needed(summary_rows) if confidence.absent is None else None
     if needed is not None:  # said once for all, so that a large campaign's page stays small
-        over = [
-            row.model_copy(update={"intervals": _with_ends(row)}) if row.intervals else row for row in over
+        summary_rows = [
+            row.model_copy(update={"intervals": _with_ends(row)}) if row.intervals else row
+            for row in summary_rows
         ]
-    rows = [*over, *_single(measured_rows)]
+    rows = [*summary_rows, *_single(measured_rows)]
     by_cell = in_order(campaign.cells, {cell: place for place, cell in enumerate(factors)})
-    named = cells(factors, measured_rows, campaign.journal)
+    campaign_cells = cells(factors, measured_rows, campaign.journal)
     shares = scheduling([campaign])
     return Summary(
         campaign=campaign_head(campaign.manifest, campaign.environment),
         counts=Counts(
-            cells=len(named),
+            cells=len(campaign_cells),
             trials=len(campaign.journal),
-            trials_valid=len(campaign.journal) - len(failed) - sum(each.trials for each in behind),
-            trials_saturated=sum(each.trials for each in behind),
+            trials_valid=len(campaign.journal) - len(failed) - sum(cell.trials for cell in saturated_cells),
+            trials_saturated=sum(cell.trials for cell in saturated_cells),
             trials_failed=len(failed),
             trials_noisy=len({(row.cell, row.trial) for row in measured_rows if row.trials_noisy}),
             excluded=len(campaign.excluded),
             messages=sum(row.n for row in measured_rows if ARROW in row.edge),
         ),
         factors=factor_values(factors),
-        cells=named,
+        cells=campaign_cells,
         glance=at_a_glance,
         rows=rows,
         deadlines=deadlines(by_cell, confidence.table),
@@ -103,11 +104,11 @@ def summarise(
         interference=interference(by_cell),
         findings=findings(campaign, shares=shares),
         failures=failed,
-        saturated=behind,
-        chains=chains(campaign.cells, named),
-        wire=on_the_wire(campaign, named),
+        saturated=saturated_cells,
+        chains=chains(campaign.cells, campaign_cells),
+        wire=on_the_wire(campaign, campaign_cells),
         node_costs=node_costs(campaign, factors),
-        bridges=bridges(campaign, [each.id for each in named]),
+        bridges=bridges(campaign, [cell.id for cell in campaign_cells]),
         scheduling=shares,
         layers=list(layers.cells),
         feasibility=feasibility(campaign),
@@ -122,27 +123,27 @@ def summarise(
         intervals_absent=confidence.absent,
         exclusions=excluded,
         settings=settings(campaign.manifest),
-        conformance=shown,
+        conformance=matrix,
         environment=environment_facts(campaign.environment),
-        notes=[*confidence.notes, *unread, *unshown],
+        notes=[*confidence.notes, *floor_notes, *conformance_notes],
     )
 
 
 def _with_ends(row: Row) -> list[Interval]:
-    return [each for each in row.intervals if each.low is not None]
+    return [interval for interval in row.intervals if interval.low is not None]
 
 
 def _trials_needed(rows: Sequence[Row]) -> int | None:
     """Trials that would be enough for an interval of p50 in each cell, where no cell has one."""
     medians = [
-        each
+        interval
         for row in rows
-        for each in row.intervals
-        if each.figure == "latency_p50_ns" and row.trial is None
+        for interval in row.intervals
+        if interval.figure == "latency_p50_ns" and row.trial is None
     ]
-    if any(each.low is not None for each in medians):
+    if any(interval.low is not None for interval in medians):
         return None
-    return max([TRIALS_MIN, *(each.needed_trials or 0 for each in medians)])
+    return max([TRIALS_MIN, *(interval.needed_trials or 0 for interval in medians)])
 
 
 def _over_trials(measured_rows: Sequence[Row], factors: Factors, confidence: Known) -> list[Row]:

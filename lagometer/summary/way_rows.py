@@ -23,21 +23,21 @@ class Threads:
     """The threads of a trial's workers, as its line of the journal names them."""
 
     def __init__(self, journal: Mapping[str, Any]) -> None:
-        known = journal.get("threads")
+        workers = journal.get("threads")
         self._names: dict[tuple[str, int], str] = {}
-        for worker, threads in known.items() if isinstance(known, dict) else ():
-            for each in threads:
-                self._names[str(worker), int(each["tid"])] = str(each["name"])
+        for worker, threads in workers.items() if isinstance(workers, dict) else ():
+            for thread in threads:
+                self._names[str(worker), int(thread["tid"])] = str(thread["name"])
 
     def of_node(self, node: str) -> WayRow:
         """The thread of a node; without a number where none bears its name, or several do."""
         name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
-        bearing = [key for key, each in self._names.items() if each == name]
-        own = [key for key in bearing if key[0] == node]
-        bearing = own if len(own) == 1 else bearing
-        if len(bearing) != 1:
+        matching = [key for key, thread_name in self._names.items() if thread_name == name]
+        same_worker = [key for key in matching if key[0] == node]
+        matching = same_worker if len(same_worker) == 1 else matching
+        if len(matching) != 1:
             return WayRow(worker=None, thread=f"{NODE_THREAD}{node}", number=None)
-        worker, number = bearing[0]
+        worker, number = matching[0]
         return WayRow(worker=worker, thread=name, number=number)
 
     def numbered(self, number: int, workers: Sequence[str | None]) -> WayRow:
@@ -59,11 +59,11 @@ class Layered:
 
     @cached_property
     def _found(self) -> Mapping[tuple[str, int], list[Measured]]:
-        found: dict[tuple[str, int], list[Measured]] = {}
+        by_message: dict[tuple[str, int], list[Measured]] = {}
         if self._frame is not None:
             for edge, sequence, *stay in self._frame.sort("begin_ns", maintain_order=True).iter_rows():
-                found.setdefault((edge, sequence), []).append(tuple(stay))
-        return found
+                by_message.setdefault((edge, sequence), []).append(tuple(stay))
+        return by_message
 
     def of(self, hop: Hop) -> Sequence[Measured]:
         """The layers of a message on an edge; none unless they lead from publish to taken."""
@@ -97,7 +97,7 @@ class Shares:
         if row["end_ns"] != span_ns[1]:  # it caused several messages
             return None
         times = {name: row[name] for name in ("asleep_ns", "waiting_ns", "running_ns")}
-        return StayShare(**times, instead=[RanDuring(**each) for each in row["instead"]])
+        return StayShare(**times, instead=[RanDuring(**ran) for ran in row["instead"]])
 
 
 class Stays:
@@ -150,7 +150,7 @@ class Stays:
         )
 
     def _add(self, layer: str, hop: Hop, span_ns: tuple[int, int], first: WayRow, last: WayRow) -> None:
-        begin_ns, end_ns = (each - self._begin_ns for each in span_ns)
+        begin_ns, end_ns = (time_ns - self._begin_ns for time_ns in span_ns)
         if begin_ns == end_ns:
             return
         self.stays.append(

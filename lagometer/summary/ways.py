@@ -48,30 +48,30 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
     Returns with them what has to be said: which cells are left out, since there are too many, and which
     samples can't be read.
     """
-    found: list[MessageWay] = []
+    result: list[MessageWay] = []
     notes: list[str] = []
     measured = set(campaign.cells.filter(pl.col("valid"))["cell"])
     wanted = [cell for cell in cells if cell in measured and campaign.imported_from is None]
-    shown = stays = read = 0
+    shown = stays = messages_read = 0
     for cell in wanted:
         needed = _needed(campaign, cell)
-        if shown == CELLS_MAX or stays >= STAYS_MAX or read + needed.messages > MESSAGES_MAX:
+        if shown == CELLS_MAX or stays >= STAYS_MAX or messages_read + needed.messages > MESSAGES_MAX:
             continue
         shown += 1
-        read += needed.messages
+        messages_read += needed.messages
         try:
             ways = _cell_ways(campaign, cell, needed)
         except CampaignError as error:
             notes.append(str(error))
             continue
-        found += ways
+        result += ways
         stays += sum(len(way.stays) for way in ways)
     if shown < len(wanted):
         notes.append(
             f"Single messages are shown of {shown:,} of {len(wanted):,} cells, as all would be too many to "
             "read; `lagometer export --format perfetto` has those of the others."
         )
-    return found, notes
+    return result, notes
 
 
 def cell_ways(campaign: Campaign, cell: str) -> list[MessageWay]:
@@ -104,25 +104,25 @@ def _cell_ways(campaign: Campaign, cell: str, needed: Needed) -> list[MessageWay
     slowest: dict[str, list[MessageWay]] = {edge: [] for edge in edges}
     medians: dict[str, MessageWay] = {}
     for trial in needed.trials:
-        read = TrialWays(campaign, cell, trial)
+        source = TrialWays(campaign, cell, trial)
         for edge, (worst, middle) in needed.edges.items():
-            messages = read.hops.of_edge(edge)
+            messages = source.hops.of_edge(edge)
             if trial in worst:
                 top = messages.top_k(SLOWEST, by=("latency_ns", "sequence"), reverse=[False, True])
                 keys = top.select(KEYS).iter_rows()
-                slowest[edge] += [read.way(edge, Chosen(trial, "slowest", 0, *key)) for key in keys]
+                slowest[edge] += [source.way(edge, Chosen(trial, "slowest", 0, *key)) for key in keys]
             if trial == middle and messages.height:
                 ordered_ns = messages["latency_ns"].sort()
                 median_ns = ordered_ns[(messages.height - 1) // 2]
                 key = messages.filter(pl.col("latency_ns") == median_ns).select(KEYS).sort("sequence").row(0)
-                medians[edge] = read.way(edge, Chosen(trial, "median", None, *key))
-    found = []
+                medians[edge] = source.way(edge, Chosen(trial, "median", None, *key))
+    ways = []
     for edge in edges:
         ordered = sorted(slowest[edge], key=lambda way: (-way.latency_ns, way.trial, way.sequence))[:SLOWEST]
-        found += [way.model_copy(update={"place": place}) for place, way in enumerate(ordered, start=1)]
+        ways += [way.model_copy(update={"place": place}) for place, way in enumerate(ordered, start=1)]
         if edge in medians and _key(medians[edge]) not in map(_key, ordered):
-            found.append(medians[edge])
-    return found
+            ways.append(medians[edge])
+    return ways
 
 
 def _wanted(rows: pl.DataFrame) -> tuple[list[int], int]:
@@ -140,12 +140,12 @@ def _key(way: MessageWay) -> tuple[int, int, int, int]:
 def all_ways(campaign: Campaign, cell: str, trial: int) -> Iterator[MessageWay]:
     """Every message of a trial's measure phase that was delivered, by when it was published. Raises
     CampaignError."""
-    read = TrialWays(campaign, cell, trial)
-    edges, index = read.hops.edges, read.hops.whole()
+    source = TrialWays(campaign, cell, trial)
+    edges, index = source.hops.edges, source.hops.whole()
     for edge in [END_TO_END] if END_TO_END in edges else [edge for edge in edges if ARROW in edge]:
-        messages = read.hops.of_edge(edge).sort("publish_ns", "taken_ns")
+        messages = source.hops.of_edge(edge).sort("publish_ns", "taken_ns")
         for key in messages.select("sequence", "publish_ns", "taken_ns").iter_rows():
-            yield read.way(edge, Chosen(trial, "all", None, *key), index)
+            yield source.way(edge, Chosen(trial, "all", None, *key), index)
 
 
 class TrialWays:

@@ -47,16 +47,16 @@ def on_the_wire(campaign: Campaign, cells: Sequence[Cell]) -> list[OnTheWire]:
     edges: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in captured.filter(pl.col("edge").str.contains(ARROW, literal=True)).iter_rows(named=True):
         edges.setdefault((row["cell"], row["trial"]), []).append(row)
-    known = {cell.id: cell for cell in cells}
+    by_id = {cell.id: cell for cell in cells}
     valid: dict[str, list[dict[str, float | None]]] = {}
     saturated: dict[str, list[dict[str, float | None]]] = {}
     for row in captured.filter(pl.col("edge") == END_TO_END).sort("trial").iter_rows(named=True):
-        cell, is_valid = known.get(row["cell"]), row["valid"]
+        cell, is_valid = by_id.get(row["cell"]), row["valid"]
         if cell is None or not (is_valid or is_saturated(row["reasons"] or ())):
             continue
-        own, measure_ns = edges.get((row["cell"], row["trial"]), []), _measure_ns(campaign, row)
-        trial = _of_trial(row, sum(each["n"] for each in own), measure_ns)
-        trial |= _against_theory(campaign, cell, row, own, measure_ns)
+        edge_rows, measure_ns = edges.get((row["cell"], row["trial"]), []), _measure_ns(campaign, row)
+        trial = _of_trial(row, sum(edge_row["n"] for edge_row in edge_rows), measure_ns)
+        trial |= _against_theory(campaign, cell, row, edge_rows, measure_ns)
         (valid if is_valid else saturated).setdefault(cell.id, []).append(trial)
     return [
         _of_cell(cell, valid.get(cell.id) or saturated[cell.id], cell.id not in valid)
@@ -74,7 +74,7 @@ def _measure_ns(campaign: Campaign, row: Mapping[str, Any]) -> int | None:
 def _of_trial(row: Mapping[str, Any], taken: int, measure_ns: int | None) -> dict[str, float | None]:
     sent_bytes, ratio = row["wire_bytes"], row["wire_bytes_per_payload_byte"]
     per_s = sent_bytes * NS_PER_S / measure_ns if measure_ns else None
-    found: dict[str, float | None] = {
+    figures: dict[str, float | None] = {
         "bytes_per_payload_byte": ratio,
         "bytes_per_s": per_s,
         "goodput_bytes_per_s": per_s / ratio if per_s is not None and ratio else None,
@@ -85,10 +85,10 @@ def _of_trial(row: Mapping[str, Any], taken: int, measure_ns: int | None) -> dic
     has_rtps = row["wire_data"] or row["wire_startup_discovery_bytes"]
     for name, column in PER_MESSAGE.items():
         known = row[column] is not None and taken and (has_rtps or name not in OF_RTPS)
-        found[name] = row[column] / taken if known else None
+        figures[name] = row[column] / taken if known else None
     if not has_rtps:
-        found |= dict.fromkeys(("startup_discovery_bytes", "control_share", "discovery_share"))
-    return found
+        figures |= dict.fromkeys(("startup_discovery_bytes", "control_share", "discovery_share"))
+    return figures
 
 
 def _of_cell(cell: Cell, trials: Sequence[Mapping[str, float | None]], saturated: bool) -> OnTheWire:
@@ -109,26 +109,26 @@ def _against_theory(
     measure_ns: int | None,
 ) -> dict[str, float | None]:
     """What the cell's network could carry at most, and how much of it came through."""
-    found: dict[str, float | None] = dict.fromkeys(THEORY)
+    figures: dict[str, float | None] = dict.fromkeys(THEORY)
     taken, payload_bytes, ratio = (
-        sum(each["n"] for each in edges),
+        sum(edge["n"] for edge in edges),
         cell.payload_bytes,
         row["wire_bytes_per_payload_byte"],
     )
     if not taken or not payload_bytes or not ratio:
-        return found
+        return figures
     # Topics may have payloads of their own: then the factor says nothing of what was carried.
     if abs(row["wire_bytes"] / ratio / (taken * payload_bytes) - 1) > UNIFORM_TOLERANCE:
-        return found
+        return figures
     network = _network(campaign, cell)
     theoretical = network.theoretical_bytes_per_s(payload_bytes)
-    found["least_bytes_per_payload_byte"] = network.least_bytes_per_payload_byte(payload_bytes)
+    figures["least_bytes_per_payload_byte"] = network.least_bytes_per_payload_byte(payload_bytes)
     if theoretical is None or not measure_ns:
-        return found
-    found["ideal_bytes_per_s"], found["theoretical_bytes_per_s"] = network.ideal_bytes_per_s, theoretical
+        return figures
+    figures["ideal_bytes_per_s"], figures["theoretical_bytes_per_s"] = network.ideal_bytes_per_s, theoretical
     across = _busier_way(edges) * payload_bytes * NS_PER_S / measure_ns
-    found["link_goodput_bytes_per_s"], found["theoretical_share"] = across, across / theoretical
-    return found
+    figures["link_goodput_bytes_per_s"], figures["theoretical_share"] = across, across / theoretical
+    return figures
 
 
 def _network(campaign: Campaign, cell: Cell) -> Network:
@@ -147,12 +147,12 @@ def _network(campaign: Campaign, cell: Cell) -> Network:
 def _busier_way(edges: Sequence[Mapping[str, Any]]) -> int:
     """How many messages were taken that crossed the link the busier way. On a loopback all share one way."""
     ways: dict[str, int] = {}
-    for each in edges:
-        sender, receiver = each.get("sender_host"), each.get("receiver_host")
+    for edge in edges:
+        sender, receiver = edge.get("sender_host"), edge.get("receiver_host")
         if sender is None or receiver is None:
             sender, receiver = "here", "there"
         if sender != receiver:
-            ways[sender] = ways.get(sender, 0) + each["n"]
+            ways[sender] = ways.get(sender, 0) + edge["n"]
     return max(ways.values(), default=0)
 
 

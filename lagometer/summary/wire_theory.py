@@ -61,5 +61,5 @@ class Network:
 def _datagrams(payload_bytes: int) -> list[tuple[int, int]]:
     """The sizes of the datagrams of a message, with their header, and how many of each."""
     full, rest_bytes = divmod(payload_bytes, DATAGRAM_BYTES_MAX)
-    found = [(DATAGRAM_BYTES_MAX + UDP_BYTES, full)] if full else []
-    return [*found, (rest_bytes + UDP_BYTES, 1)] if rest_bytes else found
+    datagrams = [(DATAGRAM_BYTES_MAX + UDP_BYTES, full)] if full else []
+    return [*datagrams, (rest_bytes + UDP_BYTES, 1)] if rest_bytes else datagrams

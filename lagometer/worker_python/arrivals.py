@@ -66,15 +66,15 @@ class ArrivalsWaitset:
         self._arrivals = arrivals
         self._lock = threading.Lock()
         self._lock.acquire()
-        for each in arrivals:
-            each.wake = self.trigger
+        for queue in arrivals:
+            queue.wake = self.trigger
 
     def wait(self, until_ns: int | None) -> bool:
         """With data left untaken it returns at once."""
         if not any(self._arrivals):
-            left_s = SLEEP_S_MAX if until_ns is None else (until_ns - time.monotonic_ns()) / 1e9
-            if left_s > 0:
-                self._lock.acquire(timeout=min(left_s, SLEEP_S_MAX))
+            remaining_s = SLEEP_S_MAX if until_ns is None else (until_ns - time.monotonic_ns()) / 1e9
+            if remaining_s > 0:
+                self._lock.acquire(timeout=min(remaining_s, SLEEP_S_MAX))
         return any(self._arrivals)
 
     def trigger(self) -> None:
@@ -84,5 +84,5 @@ class ArrivalsWaitset:
 
     def close(self) -> None:
         """Arrivals wake nobody any more."""
-        for each in self._arrivals:
-            each.wake = None
+        for queue in self._arrivals:
+            queue.wake = None

@@ -72,13 +72,13 @@ class Control:
             if self._ended and not self.end_ignored and not self._end_reported:
                 self._end_reported = True
                 return Command("end-of-input")
-            left_ns = until_ns - time.monotonic_ns()
-            if left_ns <= 0:
+            remaining_ns = until_ns - time.monotonic_ns()
+            if remaining_ns <= 0:
                 return None
             if self._ended:
-                time.sleep(left_ns / NS_PER_S)
+                time.sleep(remaining_ns / NS_PER_S)
             else:
-                self._fill(left_ns)
+                self._fill(remaining_ns)
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Writes one JSON line."""

@@ -53,8 +53,8 @@ def load_content(plan: ContentPlan) -> bytes:
     if plan.kind == "zeros":
         return bytes(MADE_BYTES)
     if plan.kind == "random":
-        chance = Random(plan.seed)
-        return b"".join(chance.bits().to_bytes(8, "little") for _ in range(MADE_BYTES // 8))
+        generator = Random(plan.seed)
+        return b"".join(generator.bits().to_bytes(8, "little") for _ in range(MADE_BYTES // 8))
     if plan.kind == "any":
         return b""
     try:
@@ -164,8 +164,8 @@ class Output:
 
     def meets_another(self) -> bool:
         """Whether the client library counts more readers than when it was asked last."""
-        before, self._readers = self._readers, self.writer.matched_readers()
-        return before < self._readers
+        previous, self._readers = self._readers, self.writer.matched_readers()
+        return previous < self._readers
 
     def send_probe(self, request: Any = None) -> None:
         """A message that says "I am here"; outside the measured phases. Its sequence is when it was sent.
@@ -203,13 +203,13 @@ class Output:
 
     def _fill_content(self, buffer: bytearray | memoryview, sequence: int) -> None:
         """Each message goes on where the last one ended."""
-        content, left = self._content, len(buffer)
-        length, at = len(content), 0
-        begin = (sequence % length) * (left % length) % length
-        while left > 0:
-            count = min(left, length - begin)
-            buffer[at : at + count] = content[begin : begin + count]
-            at, left, begin = at + count, left - count, (begin + count) % length
+        content, remaining = self._content, len(buffer)
+        length, offset = len(content), 0
+        begin = (sequence % length) * (remaining % length) % length
+        while remaining > 0:
+            count = min(remaining, length - begin)
+            buffer[offset : offset + count] = content[begin : begin + count]
+            offset, remaining, begin = offset + count, remaining - count, (begin + count) % length
 
 
 class Input:

@@ -15,9 +15,9 @@ class PlanError(Exception):
     """What is wrong with a plan, and where: "nodes[0].rules[1].period_ns: …"."""
 
 
-def refuse(path: str, what: str) -> NoReturn:
+def refuse(path: str, problem: str) -> NoReturn:
     """Raises PlanError for the value at this path."""
-    raise PlanError(f"{path or 'plan'}: {what}")
+    raise PlanError(f"{path or 'plan'}: {problem}")
 
 
 class Fields:
@@ -93,20 +93,22 @@ class Fields:
 
     def integers(self, key: str, items: Bounds, bounds: Bounds) -> tuple[int, ...]:
         """A list of whole numbers within bounds."""
-        found = self._list(key, items)
-        return tuple(_integer(each, f"{self.path_of(key)}[{at}]", bounds) for at, each in enumerate(found))
+        values = self._list(key, items)
+        return tuple(
+            _integer(value, f"{self.path_of(key)}[{index}]", bounds) for index, value in enumerate(values)
+        )
 
     def places(self, key: str, items: Bounds, size: int) -> tuple[int, ...]:
         """A list of places in another list of this size, each once."""
-        found: list[int] = []
-        for at, each in enumerate(self._list(key, items)):
-            path = f"{self.path_of(key)}[{at}]"
+        places: list[int] = []
+        for index, value in enumerate(self._list(key, items)):
+            path = f"{self.path_of(key)}[{index}]"
             if size == 0:
                 refuse(path, "points at an empty list")
-            found.append(_integer(each, path, Bounds(0, size - 1)))
-            if found.count(found[-1]) > 1:
+            places.append(_integer(value, path, Bounds(0, size - 1)))
+            if places.count(places[-1]) > 1:
                 refuse(path, "is listed twice")
-        return tuple(found)
+        return tuple(places)
 
     def part(self, key: str) -> Fields:
         """An object."""
@@ -114,8 +116,8 @@ class Fields:
 
     def parts(self, key: str, items: Bounds) -> list[Fields]:
         """A list of objects."""
-        found = self._list(key, items)
-        return [Fields(each, f"{self.path_of(key)}[{at}]") for at, each in enumerate(found)]
+        values = self._list(key, items)
+        return [Fields(value, f"{self.path_of(key)}[{index}]") for index, value in enumerate(values)]
 
     def mapping(self, key: str) -> Mapping[str, Any]:
         """An object whose keys are somebody else's."""

@@ -65,8 +65,8 @@ class Loop:
             else:
                 self._poll()
         except Exception as error:
-            what = f"node {self._plan.name}" if len(self._nodes) == 1 else "the nodes' thread"
-            self._stage.fail(what, error)
+            subject = f"node {self._plan.name}" if len(self._nodes) == 1 else "the nodes' thread"
+            self._stage.fail(subject, error)
 
     def _wait(self) -> None:
         stage, waitset = self._stage, self.waitset

@@ -125,7 +125,7 @@ def run_times() -> RunTimes:
 
 def threads(before: RunTimes | None = None, after: RunTimes | None = None) -> list[dict[str, Any]]:
     """Every thread of this process, as the kernel has it; with accounts, what was spent between them."""
-    found = []
+    entries = []
     for task in _tasks():
         number = int(task.name)
         facts: dict[str, Any] = {"tid": number}
@@ -138,8 +138,8 @@ def threads(before: RunTimes | None = None, after: RunTimes | None = None) -> li
             if before and after and number in before and number in after:
                 facts["run_ns"] = after[number][0] - before[number][0]
                 facts["wait_ns"] = after[number][1] - before[number][1]
-            found.append(facts)
-    return found
+            entries.append(facts)
+    return entries
 
 
 def _tasks() -> list[Path]:

@@ -98,9 +98,9 @@ class Worker:
         self._control.end_ignored = self._plan.standalone
         session = self._create()
         at_ns = self._discover(session)
-        done = self._measure(session, at_ns)
+        done_event = self._measure(session, at_ns)
         self._phase = "tear-down"
-        self._control.send(done)
+        self._control.send(done_event)
         if not self._plan.standalone or not self._control.output_is_terminal():
             self._control.send_block(session.recorder.packed())
         session.close()
@@ -164,9 +164,9 @@ class Worker:
     def _report_missing(self, session: Session) -> NoReturn:
         missing = session.missing()
         parts = [
-            f"node {each['node']} on topic {each['topic']} misses streams "
-            + json.dumps(each["streams"], separators=(",", ":"))
-            for each in missing
+            f"node {reader['node']} on topic {reader['topic']} misses streams "
+            + json.dumps(reader["streams"], separators=(",", ":"))
+            for reader in missing
         ]
         waited_ms = self._plan.discovery_timeout_ns // 1_000_000
         raise Failure("endpoints-missing", f"not matched within {waited_ms} ms: {'; '.join(parts)}", missing)
@@ -184,7 +184,7 @@ class Worker:
         after, accounts_after = _usage(), self._account()
         self._phase = "drain"
         self._sleep_until(drained_ns)
-        said = threads(accounts_before, accounts_after)
+        thread_entries = threads(accounts_before, accounts_after)
         session.stop()
         self._check_failure(session)
         return {
@@ -196,7 +196,7 @@ class Worker:
             "cpu_ns": after[0] - before[0],
             "context_switches": {"voluntary": after[1] - before[1], "involuntary": after[2] - before[2]},
             "resident_bytes_max": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            "threads": said,
+            "threads": thread_entries,
             "writers": session.describe_writers(),
             "readers": session.describe_readers(),
             "warnings": session.warnings(),
@@ -252,9 +252,9 @@ def main(arguments: Sequence[str]) -> int:
     if list(arguments) == ["--version"]:
         print(f"{NAME} {__version__} (Python {platform.python_version()})")
         return 0
-    asked = list(arguments) == ["--help"]
-    (sys.stdout if asked else sys.stderr).write(HELP)
-    return 0 if asked else 2
+    wants_help = list(arguments) == ["--help"]
+    (sys.stdout if wants_help else sys.stderr).write(HELP)
+    return 0 if wants_help else 2
 
 
 def _conducted() -> int:
@@ -289,8 +289,8 @@ def _probe(library: str) -> int:
     except Exception as error:
         control.send({"error": str(error) or type(error).__name__})
         return 1
-    said = {"version": probe.version, "abilities": dict(probe.abilities), "limits": dict(probe.limits)}
-    control.send(said)
+    description = {"version": probe.version, "abilities": dict(probe.abilities), "limits": dict(probe.limits)}
+    control.send(description)
     return 0
 
 

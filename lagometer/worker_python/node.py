@@ -169,9 +169,9 @@ class Node:
         if trigger == "closed_loop":
             self._fire_closed_loop(rule, timed_out=False, begun_ns=taken_ns)
             return handled_ns
-        of_all = trigger == "all"
-        causes = [each for each in rule.causes if each is not None] if of_all else [cause]
-        causes += (each for each in rule.used if each is not None)
+        waits_for_all = trigger == "all"
+        causes = [newest for newest in rule.causes if newest is not None] if waits_for_all else [cause]
+        causes += (newest for newest in rule.used if newest is not None)
         self._publish_all(rule, taken_ns, causes, cause[1] if rule.plan.echo else None, payload)
         return handled_ns
 
@@ -199,13 +199,13 @@ class Node:
     def next_due_ns(self) -> int | None:
         """When this node has something to do by time; None: never."""
         stop_ns = self.stage.stop_ns
-        found = None
+        earliest_ns = None
         for rule in self.rules:
             due_ns = rule.next_due_ns
             if due_ns is None or (rule.plan.trigger == "timer" and stop_ns is not None and due_ns >= stop_ns):
                 continue
-            found = due_ns if found is None else min(found, due_ns)
-        return found
+            earliest_ns = due_ns if earliest_ns is None else min(earliest_ns, due_ns)
+        return earliest_ns
 
     def fire_due(self, time_ns: int) -> None:
         """Open loop: all that is overdue, each with its own intended time, unless the policy for late ones
@@ -277,17 +277,17 @@ class Node:
 
     def punctuality(self, writer: int, begin_ns: int, end_ns: int) -> Punctuality | None:
         """None for a writer that not only timers send by. Times from the start on."""
-        found = Punctuality()
+        result = Punctuality()
         for rule in self.rules:
             plan = rule.plan
             if writer not in plan.writers:
                 continue
             if plan.trigger != "timer":
                 return None
-            found.due += messages_due(plan.schedule, plan.period_ns, plan.offset_ns, begin_ns, end_ns)
-            found.skipped += rule.skipped
-            found.shift_ns = max(found.shift_ns, rule.shift_ns)
-        return found
+            result.due += messages_due(plan.schedule, plan.period_ns, plan.offset_ns, begin_ns, end_ns)
+            result.skipped += rule.skipped
+            result.shift_ns = max(result.shift_ns, rule.shift_ns)
+        return result
 
 
 class _Locked:

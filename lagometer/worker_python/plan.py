@@ -180,10 +180,10 @@ def parse_plan(line: bytes) -> Plan:
     if plan.has("start_ns"):
         matching = plan.integer("start_ns", plan_bounds.Plan.START_NS) == 0 and matching
     one_thread = plan.has("threads") and plan.word("threads", "per-node", "per-process") == "per-process"
-    adapters = tuple(_adapter(each) for each in plan.parts("adapters", plan_bounds.Plan.ADAPTERS_ITEMS))
+    adapters = tuple(_adapter(adapter) for adapter in plan.parts("adapters", plan_bounds.Plan.ADAPTERS_ITEMS))
     parts = plan.parts("contexts", plan_bounds.Plan.CONTEXTS_ITEMS)
-    contexts = tuple(_context(each, len(adapters)) for each in parts)
-    nodes = tuple(_node(each, len(contexts)) for each in plan.parts("nodes", plan_bounds.Plan.NODES_ITEMS))
+    contexts = tuple(_context(context, len(adapters)) for context in parts)
+    nodes = tuple(_node(node, len(contexts)) for node in plan.parts("nodes", plan_bounds.Plan.NODES_ITEMS))
     plan.finish()
     _refuse_twins(nodes)
     if one_thread:
@@ -222,9 +222,9 @@ def _document(line: bytes) -> object:
     for _ in range(NESTING_LEVELS_MAX + 1):
         level = [
             value
-            for each in level
-            if isinstance(each, (dict, list))
-            for value in (each.values() if isinstance(each, dict) else each)
+            for element in level
+            if isinstance(element, (dict, list))
+            for value in (element.values() if isinstance(element, dict) else element)
         ]
         if not level:
             return document
@@ -300,9 +300,11 @@ def _node(part: Fields, contexts: int) -> NodePlan:
     index = part.integer("index", bounds.INDEX)
     dispatch = part.word("dispatch", "poll", "waitset", "listener")
     cpus = part.integers("cpus", bounds.CPUS_ITEMS, bounds.CPUS)
-    readers = tuple(_reader(each, contexts) for each in part.parts("readers", bounds.READERS_ITEMS))
-    writers = tuple(_writer(each, contexts, readers) for each in part.parts("writers", bounds.WRITERS_ITEMS))
-    rules = tuple(_rule(each, len(readers), writers) for each in part.parts("rules", bounds.RULES_ITEMS))
+    readers = tuple(_reader(reader, contexts) for reader in part.parts("readers", bounds.READERS_ITEMS))
+    writers = tuple(
+        _writer(writer, contexts, readers) for writer in part.parts("writers", bounds.WRITERS_ITEMS)
+    )
+    rules = tuple(_rule(rule, len(readers), writers) for rule in part.parts("rules", bounds.RULES_ITEMS))
     part.finish()
     return NodePlan(name, index, dispatch, cpus, readers, writers, rules)
 
@@ -341,8 +343,8 @@ def _with_service(part: Fields, writer: EndpointPlan, readers: Sequence[Endpoint
 def _other_end(part: Fields, key: str, writer: EndpointPlan, readers: Sequence[EndpointPlan]) -> int:
     place = part.place(key, len(readers))
     if (readers[place].topic, readers[place].context) != (writer.topic, writer.context):
-        what = "is a reader of another topic or context: the two ends of a service are one's"
-        refuse(part.path_of(key), what)
+        problem = "is a reader of another topic or context: the two ends of a service are one's"
+        refuse(part.path_of(key), problem)
     return place
 
 
@@ -365,20 +367,22 @@ def _with_payloads(part: Fields, writer: EndpointPlan) -> EndpointPlan:
         sizes = part.integers("sizes_bytes", bounds.SIZES_BYTES_ITEMS, bounds.SIZES_BYTES)
         for index, size in enumerate(sizes):
             if size > writer.payload_bytes:
-                what = f"is {size}, larger than payload_bytes or no size of the type {writer.type}"
-                refuse(f"{part.path_of('sizes_bytes')}[{index}]", what)
+                problem = f"is {size}, larger than payload_bytes or no size of the type {writer.type}"
+                refuse(f"{part.path_of('sizes_bytes')}[{index}]", problem)
         writer = replace(writer, sizes_bytes=sizes)
     return writer
 
 
 def _rule(part: Fields, readers: int, writers: Sequence[EndpointPlan]) -> RulePlan:
     trigger = part.word("trigger", "timer", "any", "all", "closed_loop")
-    read = part.places("readers", plan_bounds.Rule.READERS_ITEMS, readers)
-    written = part.places("writers", plan_bounds.Rule.WRITERS_ITEMS, len(writers))
-    for answers in (writers[place].answers for place in written):
-        if answers is not None and (trigger != "any" or read != (answers[0],)):
-            what = "has a writer of replies: such a rule has the trigger any, and the reader of the requests"
-            refuse(part.path_of("writers"), what)
+    reader_places = part.places("readers", plan_bounds.Rule.READERS_ITEMS, readers)
+    writer_places = part.places("writers", plan_bounds.Rule.WRITERS_ITEMS, len(writers))
+    for answers in (writers[place].answers for place in writer_places):
+        if answers is not None and (trigger != "any" or reader_places != (answers[0],)):
+            problem = (
+                "has a writer of replies: such a rule has the trigger any, and the reader of the requests"
+            )
+            refuse(part.path_of("writers"), problem)
     work_ns = part.integer("work_ns", plan_bounds.Rule.WORK_NS)
     work = _work(part.part("work")) if part.has("work") else WorkPlan()
     schedule = SchedulePlan()
@@ -388,12 +392,12 @@ def _rule(part: Fields, readers: int, writers: Sequence[EndpointPlan]) -> RulePl
         offset_ns = part.integer("offset_ns", plan_bounds.TimerRule.OFFSET_NS)
         if part.has("schedule"):
             schedule = _schedule(part.part("schedule"))
-    elif not read:
+    elif not reader_places:
         refuse(part.path_of("readers"), "is empty: only a timer fires without a message")
     if trigger == "closed_loop":
         timeout_ns = part.integer("timeout_ns", plan_bounds.ClosedLoopRule.TIMEOUT_NS)
         messages_max = part.integer("messages_max", plan_bounds.ClosedLoopRule.MESSAGES_MAX)
-        if not written:
+        if not writer_places:
             refuse(part.path_of("writers"), "is empty: a closed loop sends")
     echo = part.boolean("echo") if part.has("echo") else False
     if echo and trigger != "any":
@@ -404,8 +408,8 @@ def _rule(part: Fields, readers: int, writers: Sequence[EndpointPlan]) -> RulePl
     part.finish()
     return RulePlan(
         trigger,
-        read,
-        written,
+        reader_places,
+        writer_places,
         work_ns,
         work,
         schedule,
@@ -478,9 +482,9 @@ def _refuse_twins(nodes: tuple[NodePlan, ...]) -> None:
 
 def _refuse_unlike(nodes: tuple[NodePlan, ...]) -> None:
     """What one thread does for all, it does in one way and in one place."""
-    what = "differs from that of nodes[0], which is served by the same thread"
+    problem = "differs from that of nodes[0], which is served by the same thread"
     for at, node in enumerate(nodes):
         if node.dispatch != nodes[0].dispatch:
-            refuse(f"nodes[{at}].dispatch", what)
+            refuse(f"nodes[{at}].dispatch", problem)
         if node.cpus != nodes[0].cpus:
-            refuse(f"nodes[{at}].cpus", what)
+            refuse(f"nodes[{at}].cpus", problem)

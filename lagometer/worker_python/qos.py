@@ -21,23 +21,23 @@ def read_qos(part: Fields) -> Qos:
 
 def _other_policies(part: Fields) -> tuple[str, ...]:
     """The names of the policies that no adapter in Python has, and that the plan asks for."""
-    found = []
+    policies = []
     if part.has("deadline_ns"):
         part.integer("deadline_ns", plan_bounds.Qos.DEADLINE_NS)
-        found.append("deadline")
+        policies.append("deadline")
     if part.has("lifespan_ns"):
         part.integer("lifespan_ns", plan_bounds.Qos.LIFESPAN_NS)
-        found.append("lifespan")
+        policies.append("lifespan")
     if part.has("liveliness"):
         liveliness = part.part("liveliness")
         liveliness.word("kind", "automatic", "manual")
         liveliness.integer("lease_ns", plan_bounds.Liveliness.LEASE_NS)
         liveliness.finish()
-        found.append("liveliness")
+        policies.append("liveliness")
     if part.has("partition"):
         part.text("partition", plan_bounds.Qos.PARTITION_CHARACTERS)
-        found.append("partition")
+        policies.append("partition")
     if part.has("instances"):
         part.integer("instances", plan_bounds.Qos.INSTANCES)
-        found.append("instances")
-    return tuple(found)
+        policies.append("instances")
+    return tuple(policies)

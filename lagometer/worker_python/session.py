@@ -44,10 +44,10 @@ class Session:
             reason = error.strerror if isinstance(error, OSError) else error
             raise AdapterError(f"can't make runtime_directory {plan.runtime_directory}: {reason}") from error
         self._contents: dict[ContentPlan, bytes] = {}
-        for each in plan.adapters:
-            os.environ.update(each.environment)
-        self._adapters = [interface.load(each.name, each.library) for each in plan.adapters]
-        self._interpreter = set_up_interpreter([each.options for each in plan.adapters])
+        for adapter in plan.adapters:
+            os.environ.update(adapter.environment)
+        self._adapters = [interface.load(adapter.name, adapter.library) for adapter in plan.adapters]
+        self._interpreter = set_up_interpreter([adapter.options for adapter in plan.adapters])
         self._open_contexts()
         self._refuse_one_thread_of_callbacks()
         for node in plan.nodes:
@@ -76,17 +76,17 @@ class Session:
 
     def _content_of(self, writer: EndpointPlan) -> bytes:
         """What a writer's payloads are filled with; each file is read once."""
-        wanted = writer.content or self._plan.content
-        if wanted not in self._contents:
-            self._contents[wanted] = load_content(wanted)
-        return self._contents[wanted]
+        content = writer.content or self._plan.content
+        if content not in self._contents:
+            self._contents[content] = load_content(content)
+        return self._contents[content]
 
     def _create_node(self, plan: NodePlan) -> None:
         node = Node(plan, self._stage)
         node.outputs = [
-            Output(each, self._plan, self._stage, self._content_of(each)) for each in plan.writers
+            Output(writer, self._plan, self._stage, self._content_of(writer)) for writer in plan.writers
         ]
-        node.inputs = [Input(each, index, self._plan) for index, each in enumerate(plan.readers)]
+        node.inputs = [Input(reader, index, self._plan) for index, reader in enumerate(plan.readers)]
         node.prepare()
         self._nodes.append(node)
         for output in node.outputs:
@@ -115,14 +115,18 @@ class Session:
             entry = node.inputs[plan.replied_on]
             request, reply = _configuration(plan, ""), _configuration(entry.plan, node.plan.dispatch)
             with _in_adapter("creating a client"):
-                requests, replies = context.create_client(request, reply, partial(node.on_data, entry))
-            output.attach(requests)
-            entry.attach(replies)
+                request_writer, reply_reader = context.create_client(
+                    request, reply, partial(node.on_data, entry)
+                )
+            output.attach(request_writer)
+            entry.attach(reply_reader)
             return
         twins = [
-            each
-            for each in node.outputs
-            if each.replies is not None and each.plan.answers and each.plan.answers[0] == plan.answers[0]
+            sibling
+            for sibling in node.outputs
+            if sibling.replies is not None
+            and sibling.plan.answers
+            and sibling.plan.answers[0] == plan.answers[0]
         ]
         if twins and twins[0].replies is not None:
             output.answer_by(twins[0].replies, shared=True)
@@ -130,9 +134,9 @@ class Session:
         entry = node.inputs[plan.answers[0]]
         request, reply = _configuration(entry.plan, node.plan.dispatch), _configuration(plan, "")
         with _in_adapter("creating a server"):
-            asked, answers = context.create_server(request, reply, partial(node.on_data, entry))
-        output.answer_by(answers, shared=False)
-        entry.attach(asked)
+            request_reader, reply_writer = context.create_server(request, reply, partial(node.on_data, entry))
+        output.answer_by(reply_writer, shared=False)
+        entry.attach(request_reader)
 
     def _create_recorder(self, descriptor: int | None) -> Recorder:
         lanes = []
@@ -146,12 +150,12 @@ class Session:
             for index, reader in enumerate(node.plan.readers):
                 lanes.append(LaneSpecification(KIND_RECEIVED, number, index, reader.capacity))
         recorder = Recorder(self._plan.worker, self._plan.host_number, lanes, descriptor)
-        made = iter(recorder.lanes)
+        remaining_lanes = iter(recorder.lanes)
         for node in self._nodes:
             for output in node.outputs:
-                output.record_into(next(made), next(made))
+                output.record_into(next(remaining_lanes), next(remaining_lanes))
             for entry in node.inputs:
-                entry.record_into(next(made))
+                entry.record_into(next(remaining_lanes))
         return recorder
 
     def _enable(self) -> None:
@@ -162,8 +166,8 @@ class Session:
                 entry.enabled = True
                 if node.plan.dispatch == "listener":
                     node.on_data(entry)  # what came before callbacks were let in
-        together = [self._nodes] if self._plan.one_thread else [[node] for node in self._nodes]
-        for nodes in together:
+        node_groups = [self._nodes] if self._plan.one_thread else [[node] for node in self._nodes]
+        for nodes in node_groups:
             self._loops.append(Loop(nodes, self._stage, self._waitset_of(nodes)))
         for loop in self._loops:
             loop.start()
@@ -174,12 +178,12 @@ class Session:
             return None
         context = entries[0].plan.context
         if any(entry.plan.context != context for entry in entries):
-            who, instead = f"node {nodes[0].plan.name}", "use poll or listener"
+            subject, instead = f"node {nodes[0].plan.name}", "use poll or listener"
             if len(nodes) > 1:
-                who = "one thread for all nodes (threads per-process)"
+                subject = "one thread for all nodes (threads per-process)"
                 instead = "use poll, or a thread for each node (threads per-node)"
             raise AdapterError(
-                f"{who}: a waitset of an adapter in Python can't wait for readers of several contexts "
+                f"{subject}: a waitset of an adapter in Python can't wait for readers of several contexts "
                 f"(waitset_contexts); {instead}"
             )
         with _in_adapter("creating a waitset"):
@@ -257,11 +261,11 @@ class Session:
 
     def describe_adapters(self) -> list[dict[str, Any]]:
         """For the event `ready`. The interpreter belongs to what is measured: its version is said as well."""
-        found = []
+        descriptions = []
         for adapter, plan in zip(self._adapters, self._plan.adapters, strict=True):
             with _in_adapter("probing"):
                 probe = adapter.probe(own_options(plan.options))
-            found.append(
+            descriptions.append(
                 {
                     "name": adapter.name,
                     "version": 1,
@@ -269,42 +273,42 @@ class Session:
                     "abilities": dict(probe.abilities),
                 }
             )
-        return found
+        return descriptions
 
     def describe_settings(self) -> list[dict[str, Any]]:
         """Effective settings, for the event `ready`."""
-        found = []
+        settings = []
         for context, plan in zip(self._contexts, self._plan.contexts, strict=True):
             with _in_adapter("describing a context"):
                 effective = dict(context.describe())
             effective["settings"] = {**effective.get("settings", {}), **self._interpreter}
-            found.append(self._setting(plan.adapter, "context", effective))
+            settings.append(self._setting(plan.adapter, "context", effective))
         for node in self._nodes:
             for output in node.outputs:
                 adapter = self._plan.contexts[output.plan.context].adapter
                 with _in_adapter("describing a writer"):
                     effective = output.writer.describe()
-                found.append(self._setting(adapter, f"writer {output.plan.topic}", effective))
+                settings.append(self._setting(adapter, f"writer {output.plan.topic}", effective))
             for entry in node.inputs:
                 adapter = self._plan.contexts[entry.plan.context].adapter
                 with _in_adapter("describing a reader"):
                     effective = entry.reader.describe()
-                found.append(self._setting(adapter, f"reader {entry.plan.topic}", effective))
-        return found
+                settings.append(self._setting(adapter, f"reader {entry.plan.topic}", effective))
+        return settings
 
     def _setting(self, adapter: int, name: str, effective: Mapping[str, Any]) -> dict[str, Any]:
         return {"adapter": self._plan.adapters[adapter].name, "object": name, "effective": dict(effective)}
 
     def describe_writers(self) -> list[dict[str, Any]]:
         """For the event `done`."""
-        found = []
+        descriptions = []
         begin_ns = self._plan.warmup_ns
         end_ns = begin_ns + self._plan.measure_ns
         for node in self._nodes:
             for index, output in enumerate(node.outputs):
                 with _in_adapter("a writer's counters"):
                     counters = {} if output.shares_writer else output.writer.counters()
-                said: dict[str, Any] = {
+                description: dict[str, Any] = {
                     "node": node.plan.index,
                     "stream": output.plan.stream,
                     "sent": output.sent,
@@ -314,10 +318,14 @@ class Session:
                     "origin": output.writer.origin,
                     "counters": counters,
                 }
-                if (kept := node.punctuality(index, begin_ns, end_ns)) is not None:
-                    said |= {"due": kept.due, "skipped": kept.skipped, "shift_ns": kept.shift_ns}
-                found.append(said)
-        return found
+                if (punctuality := node.punctuality(index, begin_ns, end_ns)) is not None:
+                    description |= {
+                        "due": punctuality.due,
+                        "skipped": punctuality.skipped,
+                        "shift_ns": punctuality.shift_ns,
+                    }
+                descriptions.append(description)
+        return descriptions
 
     def describe_readers(self) -> list[dict[str, Any]]:
         """For the event `done`."""
@@ -346,14 +354,14 @@ class Session:
 
 
 @contextlib.contextmanager
-def _in_adapter(what: str) -> Iterator[None]:
+def _in_adapter(operation: str) -> Iterator[None]:
     """Whatever an adapter's call raises is the adapter's failure."""
     try:
         yield
     except (AdapterError, MemoryError):
         raise
     except Exception as error:
-        raise AdapterError(f"{what} failed: {type(error).__name__}: {error}") from error
+        raise AdapterError(f"{operation} failed: {type(error).__name__}: {error}") from error
 
 
 def _configuration(plan: EndpointPlan, dispatch: str) -> EndpointConfiguration:

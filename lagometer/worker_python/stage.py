@@ -27,10 +27,10 @@ class Stage:
         self.failure = ""
         self.probing = threading.RLock()  # held while a probe is sent, before the start
 
-    def fail(self, what: str, error: Exception) -> None:
+    def fail(self, operation: str, error: Exception) -> None:
         """Keeps the first failure for the main thread, which ends the trial."""
         if not self.failure:
-            self.failure = f"{what}: {error if str(error) else type(error).__name__}"
+            self.failure = f"{operation}: {error if str(error) else type(error).__name__}"
 
 
 class Parker:
@@ -42,9 +42,9 @@ class Parker:
 
     def wait_until(self, until_ns: int | None) -> None:
         """Sleeps; None: until it is woken."""
-        left_ns = SLEEP_NS_MAX if until_ns is None else min(until_ns - now_ns(), SLEEP_NS_MAX)
-        if left_ns > 0:
-            self._lock.acquire(timeout=left_ns / NS_PER_S)
+        remaining_ns = SLEEP_NS_MAX if until_ns is None else min(until_ns - now_ns(), SLEEP_NS_MAX)
+        if remaining_ns > 0:
+            self._lock.acquire(timeout=remaining_ns / NS_PER_S)
 
     def wake(self) -> None:
         """Ends one sleep, present or next. By one thread only."""

@@ -2,13 +2,14 @@
 // What nodes take that pass messages on into another domain, or to another adapter.
 import type { Bridge } from "./cell-data";
 import { element, headedTable, numberCell, scrolled, section } from "./dom";
-import { bytesText, durationText, numberText } from "./format";
+import { bytesText, durationText, numberText, shareText } from "./format";
 import type { Report } from "./report-data";
 
 const COLUMNS: [string, (each: Bridge) => string][] = [
   ["passed on", (each) => String(each.passed_on)],
   ["stay p50", (each) => durationText(each.stay_p50_ns)],
   ["stay p99", (each) => durationText(each.stay_p99_ns)],
+  ["of the whole", (each) => shareText(each.stay_share)],
   ["CPU / message", (each) => durationText(each.cpu_per_message_ns)],
   ["threads", (each) => numberText(each.threads)],
   ["RSS", (each) => bytesText(each.rss_bytes)],
@@ -34,7 +35,8 @@ export function bridgesSection(report: Report): HTMLElement | null {
   const heads = ["cell and bridge", ...COLUMNS.map(([name]) => name)];
   const said =
     "Stay is the time from the begin of the callback that takes a message to its publishing on the " +
-    "other side. CPU, threads and memory are those of the process that the bridge runs in, CPU for " +
+    "other side; of the whole: the mean part of the end-to-end latency that messages spend in the " +
+    "bridge. CPU, threads and memory are those of the process that the bridge runs in, CPU for " +
     "each message passed on; medians over the valid trials.";
   return section(
     "bridges",

@@ -274,8 +274,10 @@ export interface NodeCosts {
  *
  * process: that it runs in, whose CPU time, threads and memory these are, with all other nodes in it;
  * passed_on: messages of the valid trials' measure phases; stay: of one, from when the callback began that
- * took it to when it was published again; cpu_per_message_ns: of the whole process, for each message passed
- * on; medians over trials. Null is not available.
+ * took it to when it was published again; stay_share: of messages that pass it, the mean part of their
+ * end-to-end latency from taken to published again, of up to 200 messages of a trial, evenly spread;
+ * cpu_per_message_ns: of the whole process, for each message passed on; medians over trials. Null is not
+ * available.
  */
 export interface Bridge {
   cell: string;
@@ -285,6 +287,7 @@ export interface Bridge {
   passed_on: number;
   stay_p50_ns: number | null;
   stay_p99_ns: number | null;
+  stay_share: number | null;
   cpu_per_message_ns: number | null;
   threads: number | null;
   rss_bytes: number | null;

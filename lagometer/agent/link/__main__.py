@@ -52,18 +52,18 @@ class Emulated:
 
     def end(self) -> dict[str, Any]:
         """Ends the program, and returns what the link did to frames."""
-        did = {"shaper": self._shaper(), "filter_dropped": self._filter_dropped()}
+        effects = {"shaper": self._shaper(), "filter_dropped": self._filter_dropped()}
         if self._program is None:
-            return did
-        held_up = Path("/sys/class/net", commands.TAP, "statistics/tx_dropped")
+            return effects
+        dropped_path = Path("/sys/class/net", commands.TAP, "statistics/tx_dropped")
         with contextlib.suppress(OSError, ValueError):
-            did["program_missed"] = int(held_up.read_text())
+            effects["program_missed"] = int(dropped_path.read_text())
         self._program.terminate()
-        said = self._program.communicate()[0].decode(errors="replace").splitlines()
-        return {**did, "program": json.loads(said[-1]).get("did") if said else None}
+        output_lines = self._program.communicate()[0].decode(errors="replace").splitlines()
+        return {**effects, "program": json.loads(output_lines[-1]).get("did") if output_lines else None}
 
-    def _run(self, wanted: Sequence[commands.Command]) -> None:
-        for command in wanted:
+    def _run(self, command_lines: Sequence[commands.Command]) -> None:
+        for command in command_lines:
             run(*command)
             self.ran.append(command)
 
@@ -81,10 +81,10 @@ class Emulated:
         self._program = program
         self.ran.append((orders.program, *words))
         assert program.stdout is not None
-        said = json.loads(program.stdout.readline() or b"{}")
-        if said.get("event") != "open":
-            raise EmulationError(f"lagometer-link: {said.get('message', 'it said nothing')}")
-        self.opened = {"realtime": said["realtime"]}
+        answer = json.loads(program.stdout.readline() or b"{}")
+        if answer.get("event") != "open":
+            raise EmulationError(f"lagometer-link: {answer.get('message', 'it said nothing')}")
+        self.opened = {"realtime": answer["realtime"]}
         if program.stdin is not None:  # the agent writes there when the measure phase begins
             self.opened = {**self.opened, START: program.stdin.fileno(), "steps": len(orders.profile.steps)}
             self.opened = {**self.opened, "traced": bool(orders.profile.trace)}
@@ -92,33 +92,33 @@ class Emulated:
     def _shaper(self) -> Any:
         """What the kernel counted at the shaper or netem; None without one."""
         for device in (commands.TAP, self._orders.device):
-            done = subprocess.run(
+            completed = subprocess.run(
                 ["tc", "-s", "-j", "qdisc", "show", "dev", device], check=False, capture_output=True
             )
             with contextlib.suppress(ValueError):
-                for each in json.loads(done.stdout or b"[]"):
-                    if each.get("kind") in ("tbf", "netem"):
-                        return {key: each.get(key) for key in ("kind", "bytes", "packets", "drops")}
+                for qdisc in json.loads(completed.stdout or b"[]"):
+                    if qdisc.get("kind") in ("tbf", "netem"):
+                        return {key: qdisc.get(key) for key in ("kind", "bytes", "packets", "drops")}
         return None
 
     def _filter_dropped(self) -> int | None:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["nft", "-j", "list", "table", "netdev", commands.TABLE], check=False, capture_output=True
         )
         with contextlib.suppress(ValueError):
-            for each in json.loads(done.stdout or b"{}").get("nftables", ()):
-                for part in each.get("rule", {}).get("expr", ()):
-                    if "counter" in part:
-                        return int(part["counter"]["packets"])
+            for entry in json.loads(completed.stdout or b"{}").get("nftables", ()):
+                for expression in entry.get("rule", {}).get("expr", ()):
+                    if "counter" in expression:
+                        return int(expression["counter"]["packets"])
         return None
 
 
 def has_netem(device: str) -> bool:
     """Whether this kernel has it: seen by trying."""
-    tried = subprocess.run(
+    attempt = subprocess.run(
         ["tc", "qdisc", "add", "dev", device, "root", "netem"], check=False, capture_output=True
     )
-    if tried.returncode != 0:
+    if attempt.returncode != 0:
         return False
     run("tc", "qdisc", "del", "dev", device, "root")
     return True
@@ -142,15 +142,15 @@ def measured(orders: LinkOrders) -> list[Figure]:
                 probe.send_fast()
         meeting.reach(len(orders.peers) + 2)
         figures = probe.measured()
-        if wrong := [each for each in figures if not each.as_asked]:
-            raise MeasureError("; ".join(in_words(each) for each in wrong))
+        if wrong := [figure for figure in figures if not figure.as_asked]:
+            raise MeasureError("; ".join(in_words(figure) for figure in wrong))
         meeting.reach(len(orders.peers) + 3)
         return figures
 
 
-def say(what: Mapping[str, Any]) -> None:
+def say(message: Mapping[str, Any]) -> None:
     """Writes one line."""
-    print(json.dumps(what), flush=True)
+    print(json.dumps(message), flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -165,10 +165,10 @@ def main(arguments: Sequence[str]) -> int:
             {
                 "back_end": link.back_end,
                 "device": orders.device,
-                "commands": [" ".join(each) for each in link.ran],
+                "commands": [" ".join(command) for command in link.ran],
             }
         )
-        say({**link.opened, "figures": [each.as_json() for each in measured(orders)]})
+        say({**link.opened, "figures": [figure.as_json() for figure in measured(orders)]})
     except EmulationError as error:
         print(f"{FAILED}: {orders.profile.name} can't be emulated on {orders.device}: {error}", flush=True)
         return 1

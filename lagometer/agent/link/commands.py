@@ -34,12 +34,12 @@ def device_commands(profile: LinkProfile, device: str) -> list[Command]:
 def kernel_commands(profile: LinkProfile, device: str) -> list[Command]:
     """A token bucket where frames leave. What is lost is dropped where it arrives: it used the link, and
     its sender does not hear of it, as it would of a frame that is dropped on its own way out."""
-    found = []
+    commands = []
     if profile.rate_bps:
-        found.append(shaper(profile, device))
+        commands.append(shaper(profile, device))
     if profile.loss:
-        found += loss_commands(profile.loss, device)
-    return found
+        commands += loss_commands(profile.loss, device)
+    return commands
 
 
 def loss_commands(loss: float, device: str) -> list[Command]:
@@ -73,13 +73,13 @@ def redirect_commands(profile: LinkProfile, device: str) -> list[Command]:
     if device == LOOPBACK:  # addresses of this host come from outside now
         quiet += [f"net.ipv4.conf.{device}.accept_local=1", f"net.ipv4.conf.{device}.route_localnet=1"]
     up = ("arp", "off", "mtu", str(profile.mtu_bytes), "txqueuelen", TAP_FRAMES, "up")
-    every = ("protocol", "all", "prio", "1", "u32", "match", "u32", "0", "0")
+    match_all = ("protocol", "all", "prio", "1", "u32", "match", "u32", "0", "0")
     return [
         *(("sysctl", "-qw", setting) for setting in quiet),
         ("ip", "link", "set", "dev", TAP, *up),
         *([shaper(profile, TAP)] if profile.rate_bps and not profile.timed else []),
         ("tc", "qdisc", "add", "dev", device, "clsact"),
-        ("tc", "filter", "add", "dev", device, "egress", *every, *_sent_to(TAP)),
+        ("tc", "filter", "add", "dev", device, "egress", *match_all, *_sent_to(TAP)),
     ]
 
 

@@ -77,60 +77,62 @@ def delay_figures(profile: LinkProfile, transits_ns: Sequence[int]) -> list[Figu
     measured = ordered[n // 2] - shape.median * profile.jitter_ns
     error_ns = DEVIATIONS * shape.median_error * profile.jitter_ns / math.sqrt(n)
     away_ns = DELAY_SHARE * profile.delay_ns + DELAY_NS + error_ns
-    found = [_around("delay_ns", profile.delay_ns, measured, away_ns, n)]
+    figures = [_around("delay_ns", profile.delay_ns, measured, away_ns, n)]
     if profile.jitter_ns:
         deviation_ns = (ordered[9 * n // 10] - ordered[n // 10]) / shape.deciles
         away = DEVIATIONS * shape.deciles_error / math.sqrt(n) * profile.jitter_ns + DELAY_NS / 2
-        found.append(_around("jitter_ns", profile.jitter_ns, deviation_ns, away, n))
-    return found
+        figures.append(_around("jitter_ns", profile.jitter_ns, deviation_ns, away, n))
+    return figures
 
 
 def rate_figure(profile: LinkProfile, arrivals_ns: Sequence[int], frame_bytes: int) -> Figure:
     """The rate from when frames of one length arrived that were sent faster. The first quarter is left out,
     in which what a shaper saved up arrives at once. The median of several stretches does not move when a
     busy machine holds up a few frames; with jitter, which scatters the ends of a stretch, there is one."""
-    kept = list(arrivals_ns)[len(arrivals_ns) // 4 :]
+    frame_times_ns = list(arrivals_ns)[len(arrivals_ns) // 4 :]
     stretches = 1 if profile.jitter_ns else RATE_STRETCHES
-    steps = (len(kept) - 1) // stretches
+    steps = (len(frame_times_ns) - 1) // stretches
     if steps < 8:
-        return Figure("rate_bps", profile.rate_bps, None, 0, 0, len(kept))
+        return Figure("rate_bps", profile.rate_bps, None, 0, 0, len(frame_times_ns))
     arrived = 1 - profile.loss
     bits = 8 * (frame_bytes + profile.frame_overhead_bytes) * steps / arrived
     begins = range(0, stretches * steps, steps)
-    rates = sorted(bits * NS_PER_S / max(1, kept[begin + steps] - kept[begin]) for begin in begins)
-    took_ns = bits * NS_PER_S / profile.rate_bps
+    rates = sorted(
+        bits * NS_PER_S / max(1, frame_times_ns[begin + steps] - frame_times_ns[begin]) for begin in begins
+    )
+    stretch_ns = bits * NS_PER_S / profile.rate_bps
     lost = math.sqrt(profile.loss * _inflation(profile) / (arrived * steps))
-    scatter = math.hypot(lost, JITTER_ENDS * profile.jitter_ns / took_ns) / math.sqrt(stretches)
+    scatter = math.hypot(lost, JITTER_ENDS * profile.jitter_ns / stretch_ns) / math.sqrt(stretches)
     away = (RATE_SHARE + DEVIATIONS * MEDIAN_ERROR * scatter) * profile.rate_bps
-    return _around("rate_bps", profile.rate_bps, rates[stretches // 2], away, len(kept))
+    return _around("rate_bps", profile.rate_bps, rates[stretches // 2], away, len(frame_times_ns))
 
 
-def share_figure(what: str, asked: float, count: int, n: int, inflation: float = 1.0) -> Figure:
+def share_figure(quantity: str, asked: float, count: int, n: int, inflation: float = 1.0) -> Figure:
     """A share, held against the exact binomial distribution. inflation: of its variance, where events come
     together."""
     if n == 0:
-        return Figure(what, asked, None, 0, 0, 0)
+        return Figure(quantity, asked, None, 0, 0, 0)
     independent = max(1, round(n / inflation))
     low, high = binomial_range(asked, independent, REFUSED)
-    return Figure(what, asked, count / n, low / independent, high / independent, n)
+    return Figure(quantity, asked, count / n, low / independent, high / independent, n)
 
 
 def loss_figures(profile: LinkProfile, arrived: Sequence[bool]) -> list[Figure]:
     """The share lost, and how many in a row. arrived: of each packet, in the order in which they were
     sent."""
     lost, n = arrived.count(False), len(arrived)
-    found = [share_figure("loss", profile.loss, lost, n, _inflation(profile))]
+    figures = [share_figure("loss", profile.loss, lost, n, _inflation(profile))]
     if profile.burst > 1:
         bursts = sum(not now and before for before, now in zip((True, *arrived), arrived, strict=False))
         spread = math.sqrt(profile.burst * (profile.burst - 1) / max(1, bursts))
         measured = lost / bursts if bursts else None
         away = DEVIATIONS * spread
-        found.append(
+        figures.append(
             Figure(
                 "burst", profile.burst, measured, max(1.0, profile.burst - away), profile.burst + away, bursts
             )
         )
-    return found
+    return figures
 
 
 def _inflation(profile: LinkProfile) -> float:
@@ -143,8 +145,8 @@ def _inflation(profile: LinkProfile) -> float:
     return (1 + neighbours) / (1 - neighbours)
 
 
-def _around(what: str, asked: float, measured: float, away: float, n: int) -> Figure:
-    return Figure(what, asked, measured, max(0.0, asked - away), asked + away, n)
+def _around(quantity: str, asked: float, measured: float, away: float, n: int) -> Figure:
+    return Figure(quantity, asked, measured, max(0.0, asked - away), asked + away, n)
 
 
 def binomial_range(share: float, n: int, refused: float) -> tuple[int, int]:

@@ -98,11 +98,9 @@ class Probe:
         MeasureError."""
         profile = self._profile
         small_bits = 8 * (SMALL_BYTES + UDP_BYTES + FRAME_HEADER_BYTES + profile.frame_overhead_bytes)
-        own_rate_ns = (
-            small_bits * NS_PER_S / (STEADY_RATE_SHARE * profile.rate_bps) if profile.rate_bps else 0
-        )
+        spacing_ns = small_bits * NS_PER_S / (STEADY_RATE_SHARE * profile.rate_bps) if profile.rate_bps else 0
         with _prompt(), _said():
-            self._send(STEADY, _steady_count(profile), max(STEADY_NS, round(own_rate_ns)), SMALL_BYTES)
+            self._send(STEADY, _steady_count(profile), max(STEADY_NS, round(spacing_ns)), SMALL_BYTES)
             self._wait()
             self._send(APART, *_apart(profile), SMALL_BYTES)
             self._wait()
@@ -150,47 +148,47 @@ class Probe:
         time.sleep((longest_ns + queue_ns) / NS_PER_S + 0.05)
 
     def _arrived(self) -> list[Arrival]:
-        found: list[Arrival] = []
+        arrivals: list[Arrival] = []
         while True:
             try:
-                data, beside, _, _ = self._receiver.recvmsg(PACKET.size, 128)
+                data, ancillary, _, _ = self._receiver.recvmsg(PACKET.size, 128)
             except BlockingIOError:
-                return found
-            if len(data) == PACKET.size and data[:4] == MAGIC and beside:
-                seconds, nanoseconds = _STAMP.unpack(beside[0][2][: _STAMP.size])
+                return arrivals
+            if len(data) == PACKET.size and data[:4] == MAGIC and ancillary:
+                seconds, nanoseconds = _STAMP.unpack(ancillary[0][2][: _STAMP.size])
                 _, train, sequence, sent_ns = PACKET.unpack(data)
-                found.append(Arrival(train, sequence, sent_ns, seconds * NS_PER_S + nanoseconds))
+                arrivals.append(Arrival(train, sequence, sent_ns, seconds * NS_PER_S + nanoseconds))
 
     def _judged(self, arrivals: Sequence[Arrival], steady_count: int) -> list[Figure]:
         profile = self._profile
-        of = {
-            train: [each for each in arrivals if each.train == train]
+        by_train = {
+            train: [arrival for arrival in arrivals if arrival.train == train]
             for train in (STEADY, APART, FAST, WHOLE)
         }
-        first: dict[int, Arrival] = {}
-        for each in of[STEADY]:
-            first.setdefault(each.sequence, each)
-        found = loss_figures(profile, [sequence in first for sequence in range(steady_count)])
-        apart = {each.sequence: each.transit_ns for each in reversed(of[APART])}
-        late = [
+        first_by_sequence: dict[int, Arrival] = {}
+        for arrival in by_train[STEADY]:
+            first_by_sequence.setdefault(arrival.sequence, arrival)
+        figures = loss_figures(profile, [sequence in first_by_sequence for sequence in range(steady_count)])
+        transit_by_sequence = {arrival.sequence: arrival.transit_ns for arrival in reversed(by_train[APART])}
+        transits_ns = [
             transit_ns
-            for transit_ns in apart.values()
+            for transit_ns in transit_by_sequence.values()
             if not profile.reorder or transit_ns > profile.delay_ns / 2
         ]
-        found += delay_figures(profile, late)
+        figures += delay_figures(profile, transits_ns)
         if profile.duplicate:
-            copies = len(of[STEADY]) - len(first)
-            found.append(share_figure("duplicate", profile.duplicate, copies, len(first)))
+            copies = len(by_train[STEADY]) - len(first_by_sequence)
+            figures.append(share_figure("duplicate", profile.duplicate, copies, len(first_by_sequence)))
         if profile.reorder:
-            early = sum(each.transit_ns < profile.delay_ns / 2 for each in first.values())
-            found.append(share_figure("reorder", profile.reorder, early, len(first)))
+            early = sum(arrival.transit_ns < profile.delay_ns / 2 for arrival in first_by_sequence.values())
+            figures.append(share_figure("reorder", profile.reorder, early, len(first_by_sequence)))
         if profile.rate_bps:
-            once = list({each.sequence: each.arrived_ns for each in of[FAST]}.values())
-            found.append(rate_figure(profile, sorted(once), profile.frame_bytes))
-        fits = bool(of[WHOLE]) and self._mtu_refused is True
+            arrivals_ns = list({arrival.sequence: arrival.arrived_ns for arrival in by_train[FAST]}.values())
+            figures.append(rate_figure(profile, sorted(arrivals_ns), profile.frame_bytes))
+        fits = bool(by_train[WHOLE]) and self._mtu_refused is True
         mtu = profile.mtu_bytes
-        found.append(Figure("mtu_bytes", mtu, mtu if fits else None, mtu, mtu, len(of[WHOLE])))
-        return found
+        figures.append(Figure("mtu_bytes", mtu, mtu if fits else None, mtu, mtu, len(by_train[WHOLE])))
+        return figures
 
 
 class Meeting:
@@ -222,12 +220,16 @@ class Meeting:
         end_s = time.monotonic() + MEET_S
         while any(reached < step for reached in self._others.values()):
             if time.monotonic() > end_s:
-                behind = ", ".join(address for address, reached in self._others.items() if reached < step)
-                raise MeasureError(f"the other end at {behind} did not come as far within {MEET_S:.0f} s")
+                late_addresses = ", ".join(
+                    address for address, reached in self._others.items() if reached < step
+                )
+                raise MeasureError(
+                    f"the other end at {late_addresses} did not come as far within {MEET_S:.0f} s"
+                )
             with contextlib.suppress(OSError):  # nothing heard
-                said, (address, _) = self._socket.recvfrom(16)
-                if address in self._others and said:
-                    self._others[address] = max(self._others[address], said[0])
+                data, (address, _) = self._socket.recvfrom(16)
+                if address in self._others and data:
+                    self._others[address] = max(self._others[address], data[0])
 
     def _announce(self) -> None:
         while not self._over.wait(ANNOUNCE_S):

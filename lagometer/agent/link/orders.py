@@ -96,12 +96,12 @@ class LinkOrders:
         return self.peers[(self.peers.index(self.address) + 1) % len(self.peers)]
 
 
-def parsed(given: dict[str, Any]) -> LinkOrders:
+def parsed(values: dict[str, Any]) -> LinkOrders:
     """Reads what `as_json` gives."""
-    profile = given["profile"]
-    steps = tuple(LinkStep(**each) for each in profile["steps"])
+    profile = values["profile"]
+    steps = tuple(LinkStep(**step) for step in profile["steps"])
     return LinkOrders(
-        **{**given, "profile": LinkProfile(**{**profile, "steps": steps}), "peers": tuple(given["peers"])}
+        **{**values, "profile": LinkProfile(**{**profile, "steps": steps}), "peers": tuple(values["peers"])}
     )
 
 
@@ -115,7 +115,7 @@ def start_of(output: bytes) -> int | None:
     return None
 
 
-def own_code(said: str) -> str | None:
+def own_code(last_line: str) -> str | None:
     """Returns the code of the reason that the last line of what runs a link is; None if it is not one."""
-    code = said.partition(": ")[0]
+    code = last_line.partition(": ")[0]
     return code if code in (DIFFERS, FAILED) else None

@@ -11,18 +11,18 @@ _NAMES = {"mtu_bytes": "MTU", "burst": "frames lost in a row"}
 def in_words(figure: Figure) -> str:
     """Returns what was asked and what was measured, as a person reads it."""
     name = _NAMES.get(figure.what, figure.what.rpartition("_")[0] or figure.what)
-    between = f"{quantity(figure.what, figure.low)} to {quantity(figure.what, figure.high)}"
-    got = "nothing" if figure.measured is None else quantity(figure.what, figure.measured)
+    allowed = f"{quantity(figure.what, figure.low)} to {quantity(figure.what, figure.high)}"
+    measured = "nothing" if figure.measured is None else quantity(figure.what, figure.measured)
     asked = quantity(figure.what, figure.asked)
-    return f"{name}: {asked} asked, {got} measured ({between} allowed, n={figure.n})"
+    return f"{name}: {asked} asked, {measured} measured ({allowed} allowed, n={figure.n})"
 
 
-def quantity(what: str, value: float) -> str:
+def quantity(name: str, value: float) -> str:
     """Returns a number with its unit."""
-    if what.endswith("_ns"):
+    if name.endswith("_ns"):
         return f"{value / 1e6:.3g} ms"
-    if what.endswith("_bps"):
+    if name.endswith("_bps"):
         return f"{value / 1e6:.4g} Mbit/s"
-    if what.endswith("_bytes"):
+    if name.endswith("_bytes"):
         return f"{value:.0f} B"
-    return f"{value:.3g}" if what == "burst" else f"{value * 100:.3g} %"
+    return f"{value:.3g}" if name == "burst" else f"{value * 100:.3g} %"

@@ -48,12 +48,12 @@ class NetworkCounters:
         for name, descriptor in self._files.items():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 tables[name] = _PARSERS[name](os.pread(descriptor, READ_BYTES, 0).decode())
-        found: dict[str, int] = {}
+        counters: dict[str, int] = {}
         for name, sources in _SOURCES.items():
             parts = [tables[file][key] for file, key in sources if key in tables.get(file, {})]
             if parts:
-                found[name] = sum(parts)
-        return found
+                counters[name] = sum(parts)
+        return counters
 
     def close(self) -> None:
         """Lets the namespace go."""
@@ -64,11 +64,13 @@ class NetworkCounters:
 
 def _parse_snmp(text: str) -> Mapping[str, int]:
     lines = [line.split() for line in text.splitlines()]
-    found = {}
+    counters = {}
     for names, values in zip(lines[::2], lines[1::2], strict=True):
         group = names[0].rstrip(":")
-        found.update({f"{group}.{n}": int(v) for n, v in zip(names[1:], values[1:], strict=True)})
-    return found
+        counters.update(
+            {f"{group}.{name}": int(value) for name, value in zip(names[1:], values[1:], strict=True)}
+        )
+    return counters
 
 
 def _parse_snmp6(text: str) -> Mapping[str, int]:
@@ -76,15 +78,15 @@ def _parse_snmp6(text: str) -> Mapping[str, int]:
 
 
 def _parse_dev(text: str) -> Mapping[str, int]:
-    found = {"links.bytes": 0}
+    counters = {"links.bytes": 0}
     for line in text.splitlines()[2:]:
         name, _, values = line.partition(":")
         fields = values.split()
         if name.strip() == "lo":
-            found |= {"lo.bytes": int(fields[8]), "lo.packets": int(fields[9])}
+            counters |= {"lo.bytes": int(fields[8]), "lo.packets": int(fields[9])}
         else:
-            found["links.bytes"] += int(fields[0])
-    return found
+            counters["links.bytes"] += int(fields[0])
+    return counters
 
 
 def _parse_softnet(text: str) -> Mapping[str, int]:
@@ -101,20 +103,20 @@ _PARSERS = {
 
 def machine_load() -> dict[str, int]:
     """Returns the machine's CPU time and throttling since boot, by the names of `MachineLoad`."""
-    found: dict[str, int] = {}
+    load: dict[str, int] = {}
     with contextlib.suppress(OSError, ValueError, IndexError):
         first = Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]
         user, nice, system, idle, wait, interrupt, soft, steal = (int(field) for field in first)
         tick_ns = NS_PER_S // os.sysconf("SC_CLK_TCK")
         busy = user + nice + system + interrupt + soft
-        found["capacity_ns"] = (busy + idle + wait + steal) * tick_ns
-        found["busy_ns"], found["stolen_ns"] = busy * tick_ns, steal * tick_ns
+        load["capacity_ns"] = (busy + idle + wait + steal) * tick_ns
+        load["busy_ns"], load["stolen_ns"] = busy * tick_ns, steal * tick_ns
     with contextlib.suppress(OSError, ValueError, IndexError):
-        found["quota_throttled"] = _quota_throttled()
+        load["quota_throttled"] = _quota_throttled()
     counts = [_number(path) for path in _thermal_counters()]
     if counts:
-        found["thermal_throttled"] = sum(counts)
-    return found
+        load["thermal_throttled"] = sum(counts)
+    return load
 
 
 @cache

@@ -23,19 +23,19 @@ class Energy:
 
 def read_energy(folder: Path = FOLDER) -> Energy:
     """Reads the counters of all packages; parts of one, such as its cores, are in it already."""
-    found: dict[str, int] = {}
+    packages: dict[str, int] = {}
     ranges: dict[str, int] = {}
     try:
         for zone in sorted(folder.glob("intel-rapl:*")):
             if (zone / "name").read_text().startswith("package"):
-                found[zone.name] = int((zone / "energy_uj").read_text())
+                packages[zone.name] = int((zone / "energy_uj").read_text())
                 ranges[zone.name] = int((zone / "max_energy_range_uj").read_text())
     except (OSError, ValueError) as error:
         code = errno.errorcode.get(getattr(error, "errno", None) or 0, "")
         return Energy(why=f"{code or 'EINVAL'}: {folder} can't be read")
-    if not found:
+    if not packages:
         return Energy(why=f"ENOENT: no package in {folder}")
-    return Energy(found, ranges)
+    return Energy(packages, ranges)
 
 
 def energy_between(before: Energy, after: Energy) -> tuple[int | None, str | None]:
@@ -46,6 +46,6 @@ def energy_between(before: Energy, after: Energy) -> tuple[int | None, str | Non
         return None, "the packages changed"
     total = 0
     for name, then in before.packages_uj.items():
-        used = after.packages_uj[name] - then
-        total += used if used >= 0 else used + after.ranges_uj[name] + 1
+        used_uj = after.packages_uj[name] - then
+        total += used_uj if used_uj >= 0 else used_uj + after.ranges_uj[name] + 1
     return total * NJ_PER_UJ, None

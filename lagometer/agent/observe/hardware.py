@@ -96,13 +96,13 @@ def reason_of(error: OSError) -> str:
 
 def unavailable(counters: Mapping[str, tuple[int, int]] = COUNTERS) -> dict[str, str]:
     """Returns why each of the counters can't be had here; those that can are left out."""
-    found = {}
+    reasons = {}
     for name, counter in counters.items():
         try:
             os.close(open_counter(0, counter, exclude_kernel=True))
         except OSError as error:
-            found[name] = reason_of(error)
-    return found
+            reasons[name] = reason_of(error)
+    return reasons
 
 
 @dataclass
@@ -118,14 +118,14 @@ class ProcessCounters:
         cls, pid: int, counters: Mapping[str, tuple[int, int]] = COUNTERS, proc: Path = Path("/proc")
     ) -> ProcessCounters:
         """Opens them; what can't be opened has a reason."""
-        found = cls()
+        process_counters = cls()
         try:
             threads = [int(name) for name in os.listdir(proc / str(pid) / "task")]  # noqa: PTH208
         except OSError as error:
             return cls(why=dict.fromkeys(counters, reason_of(error)))
         for name, counter in counters.items():
-            found._open(name, counter, threads)
-        return found
+            process_counters._open(name, counter, threads)
+        return process_counters
 
     def _open(self, name: str, counter: tuple[int, int], threads: Sequence[int]) -> None:
         opened: list[int] = []
@@ -149,26 +149,28 @@ class ProcessCounters:
 
     def read(self) -> Readings:
         """Returns of each thread: the count, and for how long it was wanted and did count."""
-        found = {}
-        for name, opened in self.descriptors.items():
+        readings = {}
+        for name, descriptors in self.descriptors.items():
             with contextlib.suppress(OSError, struct.error):
-                found[name] = [read_counter(each) for each in opened]
-        return found
+                readings[name] = [read_counter(descriptor) for descriptor in descriptors]
+        return readings
 
     def between(self, before: Readings, after: Readings) -> dict[str, Count]:
         """Returns what each counted between two readings, threads added up."""
-        found = {name: Count(None, why) for name, why in self.why.items()}
+        counts = {name: Count(None, why) for name, why in self.why.items()}
         for name in self.descriptors:
             if name in before and name in after:
                 pairs = zip(before[name], after[name], strict=True)
-                found[name] = _sum([_counted(*pair) for pair in pairs])
+                counts[name] = _sum([_counted(*pair) for pair in pairs])
             else:
-                found[name] = Count(None, "it could not be read")
-        return found
+                counts[name] = Count(None, "it could not be read")
+        return counts
 
     def close(self) -> None:
         """Ends the counting."""
-        for descriptor in (each for opened in self.descriptors.values() for each in opened):
+        for descriptor in (
+            open_descriptor for opened in self.descriptors.values() for open_descriptor in opened
+        ):
             os.close(descriptor)
         self.descriptors = {}
 
@@ -176,13 +178,13 @@ class ProcessCounters:
 def _counted(before: tuple[int, int, int], after: tuple[int, int, int]) -> int | None:
     """Returns what was added; None if it never counted. Where counters took turns on the processor, the count
     stands for the whole time in proportion, as perf(1) does it."""
-    value, wanted, did = (now - then for then, now in zip(before, after, strict=True))
-    if did <= 0:
-        return None if wanted > 0 else 0
-    return round(value * wanted / did)
+    value, enabled, running = (now - then for then, now in zip(before, after, strict=True))
+    if running <= 0:
+        return None if enabled > 0 else 0
+    return round(value * enabled / running)
 
 
 def _sum(counts: Sequence[int | None]) -> Count:
     if None in counts:
         return Count(None, "it never got its turn on the processor")
-    return Count(sum(each for each in counts if each is not None))
+    return Count(sum(count for count in counts if count is not None))

@@ -80,7 +80,7 @@ def _firewall() -> dict[str, Any] | None:
     """Returns the rules that nftables and iptables have; None where they can't be read."""
     if os.geteuid() != 0:
         return None
-    program = next((each for each in ("nft", "iptables-save") if shutil.which(each)), None)
+    program = next((command for command in ("nft", "iptables-save") if shutil.which(command)), None)
     if program is None:
         return None
     lines = said_by((program, "list", "ruleset") if program == "nft" else (program,)).splitlines()
@@ -88,5 +88,5 @@ def _firewall() -> dict[str, Any] | None:
     return {
         "by": program,
         "lines": len(rules),
-        "refusing": sum(bool(_REFUSING.search(each)) for each in rules),
+        "refusing": sum(bool(_REFUSING.search(rule)) for rule in rules),
     }

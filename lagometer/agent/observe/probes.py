@@ -31,10 +31,10 @@ class ProbeFile:
         if len(head) < HEADER_BYTES:
             return None
         _, _, chunk_bytes, chunks, in_use = HEADER.unpack_from(head)
-        left, parts = chunk_bytes * min(chunks, in_use), [head]
-        while left > 0 and (part := os.pread(self._descriptor, left, sum(map(len, parts)))):
+        remaining, parts = chunk_bytes * min(chunks, in_use), [head]
+        while remaining > 0 and (part := os.pread(self._descriptor, remaining, sum(map(len, parts)))):
             parts.append(part)
-            left -= len(part)
+            remaining -= len(part)
         return b"".join(parts)
 
     def close(self) -> None:

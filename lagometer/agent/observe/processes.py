@@ -14,14 +14,14 @@ KIB = 1024
 
 def parents() -> dict[int, int]:
     """Returns the parent of every living process; zombies are left out."""
-    found: dict[int, int] = {}
+    parent_of: dict[int, int] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 (much faster)
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 fields = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
                 if fields[0] not in (b"Z", b"X"):
-                    found[int(name)] = int(fields[1])
-    return found
+                    parent_of[int(name)] = int(fields[1])
+    return parent_of
 
 
 def ancestor_among(pid: int, those: Collection[int], parent_of: Mapping[int, int]) -> int | None:

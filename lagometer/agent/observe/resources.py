@@ -74,29 +74,33 @@ class Resources:
 
     def workers_bytes(self, count: int) -> int | None:
         """Returns the memory (PSS) of so many workers, all that there are; None if one is not known."""
-        known = [each.memory for each in self.processes if each.kind == WORKER and each.memory is not None]
-        return sum(each.proportional_bytes for each in known) if len(known) == count else None
+        memories = [
+            process.memory
+            for process in self.processes
+            if process.kind == WORKER and process.memory is not None
+        ]
+        return sum(memory.proportional_bytes for memory in memories) if len(memories) == count else None
 
     def as_frame(self) -> dict[str, Any]:
         """Returns it as `from_frame` reads it."""
         return asdict(self)
 
     @classmethod
-    def from_frame(cls, given: Mapping[str, Any]) -> Resources:
+    def from_frame(cls, frame: Mapping[str, Any]) -> Resources:
         """Reads what `as_frame` gives. Raises KeyError, TypeError, ValueError for anything else."""
-        return cls(**{**given, "processes": tuple(_process_use(each) for each in given["processes"])})
+        return cls(**{**frame, "processes": tuple(_process_use(process) for process in frame["processes"])})
 
 
-def _process_use(given: Mapping[str, Any]) -> ProcessUse:
-    account, memory = given["account"], given["memory"]
+def _process_use(values: Mapping[str, Any]) -> ProcessUse:
+    account, memory = values["account"], values["memory"]
     if account is not None:
-        threads = {int(number): usage.Thread(**each) for number, each in account["threads"].items()}
+        threads = {int(number): usage.Thread(**thread) for number, thread in account["threads"].items()}
         account = Account(**{**account, "threads": threads})
     if memory is not None:
-        libraries = tuple(usage.Library(**each) for each in memory["libraries"])
+        libraries = tuple(usage.Library(**library) for library in memory["libraries"])
         memory = Memory(**{**memory, "libraries": libraries})
-    counts = {name: Count(**each) for name, each in given["counts"].items()}
-    return ProcessUse(**{**given, "account": account, "memory": memory, "counts": counts})
+    counts = {name: Count(**count) for name, count in values["counts"].items()}
+    return ProcessUse(**{**values, "account": account, "memory": memory, "counts": counts})
 
 
 class ResourceWatch:
@@ -131,7 +135,7 @@ class ResourceWatch:
             return []
         self._processes, self._private, self._phase = tuple(processes), private, (measure_ns, drain_ns)
         if self._wanted == WITH_COUNTERS:
-            self._counters = {each.pid: ProcessCounters.of(each.pid) for each in processes}
+            self._counters = {process.pid: ProcessCounters.of(process.pid) for process in processes}
         ahead_ns = AHEAD_NS + AHEAD_NS_PER_PROCESS * len(processes)
         ahead_ns = min(ahead_ns, (measure_ns - begin_ns) // 2)
         return [(measure_ns - ahead_ns, self._look_before), (drain_ns + BEHIND_NS, self._look_after)]
@@ -148,8 +152,8 @@ class ResourceWatch:
 
     def look_at_memory(self) -> None:
         """Notes memory, descriptors and sockets."""
-        self._smaps = {each.pid: usage.read_smaps(each.pid) for each in self._processes}
-        self._descriptors = {each.pid: usage.read_descriptors(each.pid) for each in self._processes}
+        self._smaps = {process.pid: usage.read_smaps(process.pid) for process in self._processes}
+        self._descriptors = {process.pid: usage.read_descriptors(process.pid) for process in self._processes}
         living = next((pid for pid, smaps in self._smaps.items() if smaps is not None), None)
         self._tables = usage.read_socket_tables(living) if living is not None else {}
 
@@ -157,13 +161,15 @@ class ResourceWatch:
         self._energy.append(read_energy())
         if not self._private:
             return
-        for each in self._processes:
-            with contextlib.suppress(OSError), open(f"/proc/{each.pid}/net/dev", "rb") as file:  # noqa: PTH123
+        for process in self._processes:
+            with contextlib.suppress(OSError), open(f"/proc/{process.pid}/net/dev", "rb") as file:  # noqa: PTH123
                 self._network.append((time.monotonic_ns(), file.read()))
                 return
 
     def _look_at_accounts(self) -> dict[int, RawAccount | None]:
-        return {each.pid: usage.read_account(each.pid, time.monotonic_ns()) for each in self._processes}
+        return {
+            process.pid: usage.read_account(process.pid, time.monotonic_ns()) for process in self._processes
+        }
 
     def _read_counters(self) -> dict[int, Readings]:
         return {pid: counters.read() for pid, counters in self._counters.items()}
@@ -181,17 +187,17 @@ class ResourceWatch:
         reasons = unavailable()
         if self._wanted == ON:
             reasons |= {name: NOT_ASKED for name in COUNTERS if name not in reasons}
-        began = [raw.at_ns for raw in self._begin.values() if raw is not None]
+        starts_ns = [raw.at_ns for raw in self._begin.values() if raw is not None]
         return Resources(
             measure_begin_ns=self._phase[0],
             measure_end_ns=self._phase[1],
-            began_ns=min(began, default=None),
-            processes=tuple(self._use(each, kinds) for each in self._processes),
+            began_ns=min(starts_ns, default=None),
+            processes=tuple(self._use(process, kinds) for process in self._processes),
             network_bytes=network_bytes,
             energy_nj=energy_nj,
             energy_why=why,
             unavailable=reasons,
-            user_alone=any(each.user_alone for each in self._counters.values()),
+            user_alone=any(counters.user_alone for counters in self._counters.values()),
         )
 
     def _use(self, process: Process, kinds: Mapping[str, str]) -> ProcessUse:
@@ -204,7 +210,7 @@ class ResourceWatch:
         smaps = self._smaps.get(pid)
         with contextlib.suppress(ValueError, IndexError):
             memory = usage.memory_of(smaps, RECORDS) if smaps is not None else None
-        held = self._descriptors.get(pid)
+        descriptors = self._descriptors.get(pid)
         counts: Mapping[str, Count] = {}
         if pid in self._counters:
             first, second = self._counted
@@ -216,8 +222,8 @@ class ResourceWatch:
             began_ns=before.at_ns if before is not None else None,
             account=account,
             memory=memory,
-            descriptors=len(held) if held is not None else None,
-            sockets=usage.count_sockets(held, kinds) if held is not None else {},
+            descriptors=len(descriptors) if descriptors is not None else None,
+            sockets=usage.count_sockets(descriptors, kinds) if descriptors is not None else {},
             counts=counts,
         )
 
@@ -242,9 +248,9 @@ def _network_bytes(texts: Sequence[bytes]) -> dict[str, int] | None:
 
 
 def _interfaces(text: bytes) -> dict[str, dict[str, int]]:
-    found = {}
+    interfaces = {}
     for line in text.decode(errors="replace").splitlines()[2:]:
         name, _, values = line.partition(":")
         fields = values.split()
-        found[name.strip()] = {key: int(fields[place]) for key, place in INTERFACE_FIELDS.items()}
-    return found
+        interfaces[name.strip()] = {key: int(fields[place]) for key, place in INTERFACE_FIELDS.items()}
+    return interfaces

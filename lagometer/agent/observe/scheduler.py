@@ -77,8 +77,8 @@ class SchedulerWatch:
         """Notes which numbers the workers' threads have; those that came later are added."""
         for worker, pid in enumerate(workers):
             if pid is not None and self._why is None:
-                for each in thread_numbers(worker, pid):
-                    self._threads[worker, each.here] = each
+                for thread in thread_numbers(worker, pid):
+                    self._threads[worker, thread.here] = thread
 
     def end(self) -> Recorded:
         """Records no more, and returns what there is."""
@@ -92,8 +92,8 @@ class SchedulerWatch:
             except subprocess.TimeoutExpired:
                 self._why = self._why or "lagometer-scheduler did not end"
             else:
-                said = None if code == 0 else f"lagometer-scheduler ended with {code}"
-                self._why = self._why or said
+                failure = None if code == 0 else f"lagometer-scheduler ended with {code}"
+                self._why = self._why or failure
         if self._why is not None:
             return Recorded(self._why)
         return Recorded(None, tuple(self._threads.values()), self._content())
@@ -103,11 +103,11 @@ class SchedulerWatch:
         if len(head) < HEADER_BYTES:
             return head
         _, _, record_bytes, records = HEADER.unpack_from(head)
-        left, parts = record_bytes * records, [head]
+        remaining, parts = record_bytes * records, [head]
         at = len(head)
-        while left > 0 and (part := os.pread(self._file, left, at)):
+        while remaining > 0 and (part := os.pread(self._file, remaining, at)):
             parts.append(part)
-            at, left = at + len(part), left - len(part)
+            at, remaining = at + len(part), remaining - len(part)
         return b"".join(parts)
 
     def close(self) -> None:
@@ -137,9 +137,9 @@ def _refusal(output: int) -> str | None:
         text += part
     lines = text.splitlines()
     try:
-        said = [json.loads(line) for line in lines]
-        refused = next((str(each["reason"]) for each in said if each["event"] == "failed"), None)
-        events = [each["event"] for each in said]
+        messages = [json.loads(line) for line in lines]
+        refused = next((str(message["reason"]) for message in messages if message["event"] == "failed"), None)
+        events = [message["event"] for message in messages]
     except (ValueError, KeyError, TypeError):
         return f"lagometer-scheduler wrote {text[:80]!r}"
     if refused is None and events != list(EVENTS):
@@ -149,15 +149,15 @@ def _refusal(output: int) -> str | None:
 
 def thread_numbers(worker: int, pid: int) -> list[ThreadNumbers]:
     """The numbers of a process's threads; those that may not be looked at are left out."""
-    found = []
+    threads = []
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 (much faster)
             with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
                 text = read_whole(f"/proc/{pid}/task/{name}/status").decode(errors="replace")
-                said = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
-                numbers = said["NSpid"].split()
-                found.append(ThreadNumbers(worker, int(name), int(numbers[-1]), said["Name"]))
-    return found
+                status_fields = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+                numbers = status_fields["NSpid"].split()
+                threads.append(ThreadNumbers(worker, int(name), int(numbers[-1]), status_fields["Name"]))
+    return threads
 
 
 def unavailable(program: str) -> str | None:

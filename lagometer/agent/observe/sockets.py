@@ -50,13 +50,13 @@ class Traces:
         }
 
     @classmethod
-    def from_frame(cls, given: Mapping[str, Any]) -> Traces:
+    def from_frame(cls, frame: Mapping[str, Any]) -> Traces:
         """Reads what `as_frame` gives. Raises KeyError, TypeError, ValueError for anything else."""
         return cls(
-            memory={(device, inode): name for device, inode, name in given["memory"]},
-            udp_sockets=int(given["udp_sockets"]),
-            unix_connections=int(given["unix_connections"]),
-            connections=frozenset((local, remote) for local, remote in given["connections"]),
+            memory={(device, inode): name for device, inode, name in frame["memory"]},
+            udp_sockets=int(frame["udp_sockets"]),
+            unix_connections=int(frame["unix_connections"]),
+            connections=frozenset((local, remote) for local, remote in frame["connections"]),
         )
 
 
@@ -66,20 +66,20 @@ def find_workers(supervisor: int, numbers: Sequence[int]) -> list[int | None]:
     Children have higher numbers than their parents until the numbers start over, so the lower ones are looked
     at only if some are missing.
     """
-    every = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 (much faster)
-    found: dict[int, int] = {}
+    pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 (much faster)
+    by_number: dict[int, int] = {}
     family = {supervisor}
     for candidates in (
-        [pid for pid in every if pid > supervisor],
-        [pid for pid in every if pid < supervisor],
+        [pid for pid in pids if pid > supervisor],
+        [pid for pid in pids if pid < supervisor],
     ):
         for pid in candidates:
             if _parent(pid) in family:
                 family.add(pid)
-                found.setdefault(_own_number(pid), pid)
-        if all(number in found for number in numbers):
+                by_number.setdefault(_own_number(pid), pid)
+        if all(number in by_number for number in numbers):
             break
-    return [found.get(number) for number in numbers]
+    return [by_number.get(number) for number in numbers]
 
 
 def _parent(pid: int) -> int:
@@ -119,12 +119,12 @@ def read_network(pid: int) -> Network:
 def read_traces(pid: int, network: Network) -> Traces | None:
     """Returns the traces of a living process; None if it is gone or may not be looked at."""
     try:
-        held = [network[inode] for inode in _sockets(pid) if inode in network]
+        sockets = [network[inode] for inode in _sockets(pid) if inode in network]
         memory = _memory(pid)
     except (OSError, ValueError, IndexError):
         return None
-    kinds = [kind for kind, _ in held]
-    connections = frozenset(ends for kind, ends in held if kind == "tcp")
+    kinds = [kind for kind, _ in sockets]
+    connections = frozenset(ends for kind, ends in sockets if kind == "tcp")
     return Traces(memory, kinds.count("udp"), kinds.count("unix"), connections)
 
 
@@ -153,26 +153,26 @@ def has_bound_socket(pid: int, path: str) -> bool:
 
 
 def _memory(pid: int) -> dict[tuple[str, str], str]:
-    found = {}
+    mappings = {}
     for line in read_whole(f"/proc/{pid}/maps").decode(errors="replace").splitlines():
         # Permissions lie behind the two addresses; most mappings are private and not worth splitting.
         if line[line.find(" ") + 4] != "s":
             continue
         fields = line.split(None, 5)
         if len(fields) == 6 and fields[4] != "0" and RECORDS not in fields[5]:
-            found[fields[3], fields[4]] = fields[5]
-    return found
+            mappings[fields[3], fields[4]] = fields[5]
+    return mappings
 
 
 def _sockets(pid: int) -> frozenset[str]:
-    found = set()
+    inodes = set()
     with os.scandir(f"/proc/{pid}/fd") as entries:
         for entry in entries:
             with contextlib.suppress(OSError):
                 target = os.readlink(entry.path)  # noqa: PTH115 (a Path for each is slow)
                 if target.startswith("socket:["):
-                    found.add(target[8:-1])
-    return frozenset(found)
+                    inodes.add(target[8:-1])
+    return frozenset(inodes)
 
 
 def _tables_in_use(pid: int) -> Iterator[str]:

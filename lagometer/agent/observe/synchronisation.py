@@ -41,16 +41,16 @@ def synchronisation() -> dict[str, Any]:
     """Returns what is known: `synchronised`, how much faster the kernel makes the clock (`pulled_ppm`),
     the kernel's own bound to the true time (`error_max_ns`), `services` that run; `chrony` and `ptp` with
     what these say. None: not known."""
-    found: dict[str, Any] = {"synchronised": None, "pulled_ppm": None, "error_max_ns": None}
+    facts: dict[str, Any] = {"synchronised": None, "pulled_ppm": None, "error_max_ns": None}
     with contextlib.suppress(OSError, AttributeError):
-        found |= _of_kernel()
+        facts |= _of_kernel()
     services = _running()
-    found["services"] = services
+    facts["services"] = services
     if "chronyd" in services:
-        found["chrony"] = _chrony()
+        facts["chrony"] = _chrony()
     if "ptp4l" in services:
-        found["ptp"] = _ptp()
-    return found
+        facts["ptp"] = _ptp()
+    return facts
 
 
 def _of_kernel() -> dict[str, Any]:
@@ -67,12 +67,12 @@ def _of_kernel() -> dict[str, Any]:
 
 def _running() -> list[str]:
     """Returns which of the known services run, as far as this process sees."""
-    found = set()
+    names = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                found.add((entry / "comm").read_text().strip())
-    return sorted(found & set(SERVICES))
+                names.add((entry / "comm").read_text().strip())
+    return sorted(names & set(SERVICES))
 
 
 def _chrony() -> dict[str, Any] | None:
@@ -94,12 +94,12 @@ def _chrony() -> dict[str, Any] | None:
 def _ptp() -> dict[str, Any] | None:
     """Returns what ptp4l says of its master."""
     words = (line.split() for line in said_by(("pmc", "-u", "-b", "0", "GET TIME_STATUS_NP")).splitlines())
-    told = {each[0]: each[1] for each in words if len(each) == 2}
+    fields = {pair[0]: pair[1] for pair in words if len(pair) == 2}
     try:
         return {
-            "master": told["gmIdentity"],
-            "present": told["gmPresent"] == "true",
-            "offset_ns": int(told["master_offset"]),
+            "master": fields["gmIdentity"],
+            "present": fields["gmPresent"] == "true",
+            "offset_ns": int(fields["master_offset"]),
         }
     except (KeyError, ValueError):
         return None
@@ -108,7 +108,7 @@ def _ptp() -> dict[str, Any] | None:
 def said_by(command: Sequence[str]) -> str:
     """Returns what a program prints; nothing where it can't."""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             check=False,
             capture_output=True,
@@ -116,6 +116,6 @@ def said_by(command: Sequence[str]) -> str:
             stdin=subprocess.DEVNULL,
             timeout=ANSWER_S,
         )
-        if done.returncode == 0:
-            return done.stdout
+        if completed.returncode == 0:
+            return completed.stdout
     return ""

@@ -109,14 +109,14 @@ def account_of(raw: RawAccount) -> Account:
 
 def _thread(stat: bytes, status: bytes, schedstat: bytes) -> Thread:
     fields = _fields(stat)
-    said = dict(line.split(b":", 1) for line in status.splitlines() if b":" in line)
+    status_fields = dict(line.split(b":", 1) for line in status.splitlines() if b":" in line)
     return Thread(
         name=stat.partition(b"(")[2].rpartition(b")")[0].decode(errors="replace"),
         user_ns=_ticks_ns(fields[USER]),
         system_ns=_ticks_ns(fields[SYSTEM]),
         run_ns=int(schedstat.split()[0]) if schedstat else None,
-        voluntary=int(said[b"voluntary_ctxt_switches"]),
-        involuntary=int(said[b"nonvoluntary_ctxt_switches"]),
+        voluntary=int(status_fields[b"voluntary_ctxt_switches"]),
+        involuntary=int(status_fields[b"nonvoluntary_ctxt_switches"]),
     )
 
 
@@ -186,37 +186,37 @@ def memory_of(smaps: bytes, without: str | None = None) -> Memory:
 
 def read_descriptors(pid: int, proc: Path = PROC) -> tuple[str, ...] | None:
     """Returns what each descriptor of a process stands for; None if that may not be looked at."""
-    found = []
+    targets = []
     try:
         with os.scandir(f"{proc}/{pid}/fd") as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
-                    found.append(os.readlink(entry.path))  # noqa: PTH115 (a Path for each is slow)
+                    targets.append(os.readlink(entry.path))  # noqa: PTH115 (a Path for each is slow)
     except OSError:
         return None
-    return tuple(found)
+    return tuple(targets)
 
 
 def read_socket_tables(pid: int, proc: Path = PROC) -> dict[str, bytes]:
     """Reads the lists of sockets of the network namespace that a process is in; those that there are."""
-    found = {}
+    tables = {}
     for table in _tables_in_use(pid, proc):
         with contextlib.suppress(OSError):
-            found[table] = read_whole(f"{proc}/{pid}/net/{table}")
-    return found
+            tables[table] = read_whole(f"{proc}/{pid}/net/{table}")
+    return tables
 
 
 def socket_kinds(tables: Mapping[str, bytes]) -> dict[str, str]:
     """Returns `tcp`, `udp` or `unix` of each socket by inode."""
     place = {"tcp": 9, "udp": 9, "unix": 6}
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for table, text in tables.items():
         kind = table.rstrip("6")
         for line in text.decode(errors="replace").splitlines()[1:]:
             fields = line.split()
             if len(fields) > place[kind]:
-                found[fields[place[kind]]] = kind
-    return found
+                kinds[fields[place[kind]]] = kind
+    return kinds
 
 
 def count_sockets(descriptors: tuple[str, ...], kinds: Mapping[str, str]) -> dict[str, int]:

@@ -46,8 +46,8 @@ class Evidence:
             "network": dict(self.network),
             "clocks": asdict(self.clocks),
             "load": asdict(self.load),
-            "traces": [each.as_json() if each is not None else None for each in self.traces],
-            "daemons": [each.as_json() for each in self.daemons],
+            "traces": [traces.as_json() if traces is not None else None for traces in self.traces],
+            "daemons": [traces.as_json() for traces in self.daemons],
             "workers_bytes": self.workers_bytes,
         }
 
@@ -55,26 +55,26 @@ class Evidence:
         """Returns it as `from_frame` reads it."""
         return {
             **self.as_json(),
-            "traces": [each and each.as_frame() for each in self.traces],
-            "daemons": [each.as_frame() for each in self.daemons],
+            "traces": [traces and traces.as_frame() for traces in self.traces],
+            "daemons": [traces.as_frame() for traces in self.daemons],
             "realtime_limit": self.realtime_limit and asdict(self.realtime_limit),
             "resources": self.resources and self.resources.as_frame(),
         }
 
     @classmethod
-    def from_frame(cls, given: Mapping[str, Any]) -> Evidence:
+    def from_frame(cls, frame: Mapping[str, Any]) -> Evidence:
         """Reads what `as_frame` gives. Raises KeyError, TypeError, ValueError for anything else."""
         return cls(
-            private=bool(given["private"]),
-            window_ns=int(given["window_ns"]),
-            network={str(name): int(count) for name, count in given["network"].items()},
-            clocks=Clocks(**given["clocks"]),
-            load=MachineLoad(**given["load"]),
-            traces=tuple(each and Traces.from_frame(each) for each in given["traces"]),
-            daemons=tuple(Traces.from_frame(each) for each in given["daemons"]),
-            workers_bytes=given["workers_bytes"],
-            realtime_limit=given["realtime_limit"] and RealtimeLimit(**given["realtime_limit"]),
-            resources=given["resources"] and Resources.from_frame(given["resources"]),
+            private=bool(frame["private"]),
+            window_ns=int(frame["window_ns"]),
+            network={str(name): int(count) for name, count in frame["network"].items()},
+            clocks=Clocks(**frame["clocks"]),
+            load=MachineLoad(**frame["load"]),
+            traces=tuple(traces and Traces.from_frame(traces) for traces in frame["traces"]),
+            daemons=tuple(Traces.from_frame(traces) for traces in frame["daemons"]),
+            workers_bytes=frame["workers_bytes"],
+            realtime_limit=frame["realtime_limit"] and RealtimeLimit(**frame["realtime_limit"]),
+            resources=frame["resources"] and Resources.from_frame(frame["resources"]),
         )
 
 
@@ -126,14 +126,14 @@ class Witness:
 
     def _look_at_ends(self, sockets: Network) -> None:
         self._traces = [read_traces(pid, sockets) if pid is not None else None for pid in self._workers]
-        found = [read_traces(pid, sockets) for pid in self._served_by]
-        self._daemons = [each for each in found if each is not None]
+        daemon_traces = [read_traces(pid, sockets) for pid in self._served_by]
+        self._daemons = [traces for traces in daemon_traces if traces is not None]
 
     def look_at_memory(self) -> None:
         """Notes the workers' memory, once they have measured."""
-        found = [proportional_bytes(pid, RECORDS) if pid is not None else None for pid in self._workers]
-        known = [size for size in found if size is not None]
-        self._workers_bytes = sum(known) if found and len(known) == len(found) else None
+        sizes = [proportional_bytes(pid, RECORDS) if pid is not None else None for pid in self._workers]
+        known = [size for size in sizes if size is not None]
+        self._workers_bytes = sum(known) if sizes and len(known) == len(sizes) else None
 
     def end(self) -> Evidence | None:
         """Returns what changed since `begin`; None if that was not called."""

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 HEADINGS = ("passed on", "stay p50", "stay p99", "of the whole", "CPU", "threads", "RSS", "PSS", "USS")
 
 
-def render_bridges(found: Sequence[Bridge], console: Console) -> None:
+def render_bridges(bridges: Sequence[Bridge], console: Console) -> None:
     """Prints the table; nothing without a bridge."""
     from rich.markup import escape
 
-    if not found:
+    if not bridges:
         return
     table = new_table()
     table.add_column("cell")
     table.add_column("bridge")
     for heading in HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
-    for row in found:
+    for row in bridges:
         table.add_row(
             escape(row.cell),
             escape(row.node if row.node == row.process else f"{row.node} in {row.process}"),
@@ -39,7 +39,7 @@ def render_bridges(found: Sequence[Bridge], console: Console) -> None:
             "–" if row.stay_share is None else f"{100.0 * row.stay_share:.1f} %",
             duration_text(row.cpu_per_message_ns),
             number(row.threads),
-            *(size(each) for each in (row.rss_bytes, row.pss_bytes, row.uss_bytes)),
+            *(size(size_bytes) for size_bytes in (row.rss_bytes, row.pss_bytes, row.uss_bytes)),
         )
     console.print(
         "\n[bold]bridges[/]: stay is from the begin of the callback that takes a message to its publishing "

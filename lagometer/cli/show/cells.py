@@ -28,9 +28,9 @@ def cells_as_json(summary: Summary, edge: str | None, cell: str | None) -> Row:
     them."""
     deadlines, tails, loads = _found(summary, edge, cell)
     return {
-        "deadlines": [each.model_dump() for each in deadlines],
-        "lost_as_infinite": [each.model_dump() for each in tails],
-        "interference": [each.model_dump() for each in loads],
+        "deadlines": [deadline.model_dump() for deadline in deadlines],
+        "lost_as_infinite": [tail.model_dump() for tail in tails],
+        "interference": [load.model_dump() for load in loads],
     }
 
 
@@ -41,12 +41,12 @@ def render_cells(summary: Summary, console: Console, edge: str | None, cell: str
     """
     deadlines, tails, loads = _found(summary, edge, cell)
     if deadlines:
-        times = " or ".join(dict.fromkeys(duration_text(each.deadline_ns) for each in deadlines))
+        times = " or ".join(dict.fromkeys(duration_text(deadline.deadline_ns) for deadline in deadlines))
         console.print(
             f"\n[bold]deadline[/] of {times}, from due to taken; the worst of all trials, except the share"
         )
         print_wide(_deadline_table(deadlines), console)
-    if any(each.trials > 1 for each in tails):
+    if any(tail.trials > 1 for tail in tails):
         console.print("\n[bold]tails over trials[/], delivered, and with lost messages as infinite")
         print_wide(_lost_table(tails), console)
     if loads:
@@ -59,13 +59,13 @@ def _found(
 ) -> tuple[list[Deadline], list[LostTail], list[Interference]]:
     """Those of the cells and edges chosen."""
 
-    def chosen(each: Deadline | LostTail) -> bool:
-        return _matches(each.cell, cell) and _matches(each.edge, edge or "end-to-end")
+    def chosen(row: Deadline | LostTail) -> bool:
+        return _matches(row.cell, cell) and _matches(row.edge, edge or "end-to-end")
 
     return (
-        [each for each in summary.deadlines if chosen(each)],
-        [each for each in summary.lost_tails if chosen(each)],
-        [each for each in summary.interference if _matches(each.cell, cell)],
+        [deadline for deadline in summary.deadlines if chosen(deadline)],
+        [tail for tail in summary.lost_tails if chosen(tail)],
+        [load for load in summary.interference if _matches(load.cell, cell)],
     )
 
 
@@ -83,40 +83,40 @@ def _table(edges: bool, headings: Sequence[str]) -> Table:
     return table
 
 
-def _names(each: Deadline | LostTail, edges: bool) -> list[str]:
+def _names(row: Deadline | LostTail, edges: bool) -> list[str]:
     from rich.markup import escape
 
-    return [escape(each.cell), *([escape(each.edge)] if edges else [])]
+    return [escape(row.cell), *([escape(row.edge)] if edges else [])]
 
 
-def _several_edges(found: Sequence[Deadline] | Sequence[LostTail]) -> bool:
-    return any(each.edge != "end-to-end" for each in found)
+def _several_edges(rows: Sequence[Deadline] | Sequence[LostTail]) -> bool:
+    return any(row.edge != "end-to-end" for row in rows)
 
 
-def _deadline_table(found: Sequence[Deadline]) -> Table:
-    edges = _several_edges(found)
-    k = "/".join(dict.fromkeys(str(each.k) for each in found))
+def _deadline_table(deadlines: Sequence[Deadline]) -> Table:
+    edges = _several_edges(deadlines)
+    k = "/".join(dict.fromkeys(str(deadline.k) for deadline in deadlines))
     headings = ("trials", "missed", "share", "interval", "in a row", f"met of {k}", "oldest data", "CPU/msg")
     table = _table(edges, headings)
-    for each in found:
+    for deadline in deadlines:
         table.add_row(
-            *_names(each, edges),
-            str(each.trials),
-            f"{each.missed} of {'?' if each.due is None else each.due}",
-            percent(each.miss_share),
-            _share_interval(each),
-            str(each.run_max),
-            "-" if each.met_of_k_min is None else str(each.met_of_k_min),
-            duration_text(each.data_age_max_ns),
-            duration_text(each.cpu_per_message_ns),
+            *_names(deadline, edges),
+            str(deadline.trials),
+            f"{deadline.missed} of {'?' if deadline.due is None else deadline.due}",
+            percent(deadline.miss_share),
+            _share_interval(deadline),
+            str(deadline.run_max),
+            "-" if deadline.met_of_k_min is None else str(deadline.met_of_k_min),
+            duration_text(deadline.data_age_max_ns),
+            duration_text(deadline.cpu_per_message_ns),
         )
     return table
 
 
-def _share_interval(each: Deadline) -> str:
-    if each.miss_share_low is None or each.miss_share_high is None:
-        return "-" if each.needed_trials is None else f"needs {each.needed_trials} trials"
-    return f"{percent(each.miss_share_low)} – {percent(each.miss_share_high)}"
+def _share_interval(deadline: Deadline) -> str:
+    if deadline.miss_share_low is None or deadline.miss_share_high is None:
+        return "-" if deadline.needed_trials is None else f"needs {deadline.needed_trials} trials"
+    return f"{percent(deadline.miss_share_low)} – {percent(deadline.miss_share_high)}"
 
 
 def percent(share: float | None) -> str:
@@ -129,38 +129,42 @@ def percent(share: float | None) -> str:
     return f"{100.0 * share:.{min(6, 1 - math.floor(math.log10(missing)))}f} %"
 
 
-def _lost_table(found: Sequence[LostTail]) -> Table:
-    edges = _several_edges(found)
+def _lost_table(tails: Sequence[LostTail]) -> Table:
+    edges = _several_edges(tails)
     headings = ["trials", "lost", "arrived"]
     headings += [heading for name in QUANTILES for heading in (name, f"{name} with lost")]
     table = _table(edges, [*headings, "CPU/msg"])
-    for each in found:
-        by_name = {one.figure: one for one in each.quantiles}
+    for tail in tails:
+        by_name = {quantile.figure: quantile for quantile in tail.quantiles}
         quantiles = [by_name[f"latency_{name}_ns"] for name in QUANTILES]
-        figures = [text for one in quantiles for text in (duration_text(one.delivered_ns), with_lost(one))]
-        counts = [str(each.trials), str(each.lost), f"{each.arrived_share:.2%}"]
-        table.add_row(*_names(each, edges), *counts, *figures, duration_text(each.cpu_per_message_ns))
+        figures = [
+            text
+            for quantile in quantiles
+            for text in (duration_text(quantile.delivered_ns), with_lost(quantile))
+        ]
+        counts = [str(tail.trials), str(tail.lost), f"{tail.arrived_share:.2%}"]
+        table.add_row(*_names(tail, edges), *counts, *figures, duration_text(tail.cpu_per_message_ns))
     return table
 
 
-def with_lost(one: LostQuantile) -> str:
+def with_lost(quantile: LostQuantile) -> str:
     """A quantile with lost messages as infinite and its interval, if it has one."""
-    text = INFINITE if one.infinite else duration_text(one.value_ns)
-    if not one.interval or one.low_ns is None:  # from infinite to infinite says nothing more
+    text = INFINITE if quantile.infinite else duration_text(quantile.value_ns)
+    if not quantile.interval or quantile.low_ns is None:  # from infinite to infinite says nothing more
         return text
-    high = INFINITE if one.high_ns is None else duration_text(one.high_ns)
-    return f"{text} ({duration_text(one.low_ns)} – {high})"
+    high = INFINITE if quantile.high_ns is None else duration_text(quantile.high_ns)
+    return f"{text} ({duration_text(quantile.low_ns)} – {high})"
 
 
-def _load_table(found: Sequence[Interference]) -> Table:
+def _load_table(loads: Sequence[Interference]) -> Table:
     from rich.markup import escape
 
     table = _table(False, ("load", "trials", "its CPU time", "its work", "CPU/msg"))
-    for each in found:
-        work = achieved(each.achieved_per_s, each.unit)
-        cpu = duration_text(each.cpu_ns)
-        cost = duration_text(each.cpu_per_message_ns)
-        table.add_row(escape(each.cell), each.load, str(each.trials), cpu, work, cost)
+    for load in loads:
+        work = achieved(load.achieved_per_s, load.unit)
+        cpu = duration_text(load.cpu_ns)
+        cost = duration_text(load.cpu_per_message_ns)
+        table.add_row(escape(load.cell), load.load, str(load.trials), cpu, work, cost)
     return table
 
 

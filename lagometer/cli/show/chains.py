@@ -27,23 +27,23 @@ FIGURES = {
 }
 
 
-def render_chains(found: Sequence[ChainRow], console: Console) -> None:
+def render_chains(rows: Sequence[ChainRow], console: Console) -> None:
     """Prints a line for each chain of each cell; columns that no chain has are left out."""
     from rich.markup import escape
 
-    if not found:
+    if not rows:
         return
     shown = {
         heading: name
         for heading, name in FIGURES.items()
-        if any(getattr(each, name) is not None for each in found)
+        if any(getattr(row, name) is not None for row in rows)
     }
     table = new_table()
     for heading in ("cell", "chain", "n", "lost", *shown):
         table.add_column(heading, justify="left" if heading in ("cell", "chain") else "right")
-    for each in found:
-        figures = [duration_text(getattr(each, name)) for name in shown.values()]
-        table.add_row(escape(each.cell), escape(each.chain), f"{each.n:,}", f"{each.lost:,}", *figures)
+    for row in rows:
+        figures = [duration_text(getattr(row, name)) for name in shown.values()]
+        table.add_row(escape(row.cell), escape(row.chain), f"{row.n:,}", f"{row.lost:,}", *figures)
     console.print(
         "\n[bold]chains[/]: first publishing to the end of the last callback; the parts are medians, too"
     )

@@ -111,7 +111,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     summary = summarise(campaign, layers=layers)
     rows = _chosen(campaign, edge, cell)
     messages, messages_notes = message_ways(campaign, list(dict.fromkeys(row["cell"] for row in rows)))
-    estimates, why_none = _estimates(campaign, edge, cell)
+    estimates, reason = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): _verdict(row) for row in rows}
     return {
         "dir": str(campaign.directory),
@@ -121,28 +121,33 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "rows": rows,
         "excluded": _excluded(campaign, cell),
         "estimates": estimates,
-        "no_estimates": why_none,
+        "no_estimates": reason,
         "control": beside_rows(campaign.control),
         "long_trials": long_rows(campaign),
         "machine_floor": summary.machine_floor.model_dump() if summary.machine_floor is not None else None,
         "glance": summary.glance.model_dump() if summary.glance is not None else None,
-        "fastest": [each.model_dump() for each in answers(summary)],
-        "findings": [each.model_dump() for each in _of_cells(summary.findings, cell)],
-        "queues": [each.model_dump() for each in _of_cells(summary.queues, cell)],
+        "fastest": [answer.model_dump() for answer in answers(summary)],
+        "findings": [finding.model_dump() for finding in _of_cells(summary.findings, cell)],
+        "queues": [queue.model_dump() for queue in _of_cells(summary.queues, cell)],
         "preemption": summary.preemption.model_dump() if summary.preemption is not None else None,
-        "saturation": [each.model_dump() for each in _of_cells(summary.saturated, cell)],
-        "feasibility": [each.model_dump() for each in summary.feasibility],
-        "chains": [each.model_dump() for each in _of_cells(summary.chains, cell)],
+        "saturation": [saturated.model_dump() for saturated in _of_cells(summary.saturated, cell)],
+        "feasibility": [series.model_dump() for series in summary.feasibility],
+        "chains": [chain.model_dump() for chain in _of_cells(summary.chains, cell)],
         "node_costs": summary.node_costs.model_dump() if summary.node_costs is not None else None,
-        "bridges": [each.model_dump() for each in _of_cells(summary.bridges, cell)],
-        "wire": [each.model_dump() for each in _of_cells(summary.wire, cell)],
+        "bridges": [bridge.model_dump() for bridge in _of_cells(summary.bridges, cell)],
+        "wire": [wire.model_dump() for wire in _of_cells(summary.wire, cell)],
         "layers": [
-            {"cell": each.cell, "edge": each.edge, "trials": each.trials, **layers_as_json(each.figures)}
-            for each in _of_cells(layers.edges, cell)
+            {
+                "cell": layer_table.cell,
+                "edge": layer_table.edge,
+                "trials": layer_table.trials,
+                **layers_as_json(layer_table.figures),
+            }
+            for layer_table in _of_cells(layers.edges, cell)
         ],
-        "scheduling": [each.model_dump() for each in _of_cells(summary.scheduling, cell)],
-        "layers_of_cells": [each.model_dump() for each in _of_cells(summary.layers, cell)],
-        "messages": [each.model_dump() for each in messages],
+        "scheduling": [scheduling.model_dump() for scheduling in _of_cells(summary.scheduling, cell)],
+        "layers_of_cells": [cell_layers.model_dump() for cell_layers in _of_cells(summary.layers, cell)],
+        "messages": [message.model_dump() for message in messages],
         "messages_notes": messages_notes,
         **cells_as_json(summary, edge, cell),
     }
@@ -171,7 +176,7 @@ def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]
     from lagometer.summary.campaign import cell_factors
 
     rows = campaign.cells.to_dicts()
-    order = {cell_id: place for place, cell_id in enumerate(cell_factors(campaign.manifest))}
+    order = {cell_id: index for index, cell_id in enumerate(cell_factors(campaign.manifest))}
     rows.sort(key=lambda row: (order.get(row["cell"], len(order)), row["trial"]))
     for column, glob in (("cell", cell), ("edge", edge or "end-to-end")):
         known = sorted({row[column] for row in rows})
@@ -183,9 +188,9 @@ def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]
     return rows
 
 
-def _of_cells(found: Sequence[OfCell], cell: str | None) -> list[OfCell]:
+def _of_cells(rows: Sequence[OfCell], cell: str | None) -> list[OfCell]:
     """Those of the cells chosen."""
-    return [each for each in found if fnmatch.fnmatchcase(each.cell, cell or "*")]
+    return [row for row in rows if fnmatch.fnmatchcase(row.cell, cell or "*")]
 
 
 def _excluded(campaign: Campaign, cell: str | None) -> list[dict[str, str]]:
@@ -223,31 +228,31 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
-    whole = edge is None and cell is None
-    if whole:
+    unfiltered = edge is None and cell is None
+    if unfiltered:
         render_answer(answers(summary), console)
     if valid:
         _print_table(valid, console)
     elif not rows:
         console.print("no finished trial")
-    if whole:
+    if unfiltered:
         render_glance(summary.glance, console)
     render_estimates(campaign, console, edge, cell)
     render_floor(summary, console)
     render_beside(campaign, console)
     render_daemons(campaign, console, {row["cell"] for row in valid})
     render_cells(summary, console, edge, cell)
-    render_node_costs(summary.node_costs if whole else None, console)
+    render_node_costs(summary.node_costs if unfiltered else None, console)
     render_bridges(_of_cells(summary.bridges, cell), console)
     render_chains(_of_cells(summary.chains, cell), console)
     render_wire(_of_cells(summary.wire, cell), console)
     render_layers(_of_cells(layers.edges, cell), console)
     render_scheduling(_of_cells(summary.scheduling, cell), console)
     render_cell_layers(_of_cells(summary.layers, cell), console)
-    render_feasibility(summary.feasibility if whole else (), console)
+    render_feasibility(summary.feasibility if unfiltered else (), console)
     render_lost(valid, console)
     render_queues(_of_cells(summary.queues, cell), console)
-    render_preemption(summary.preemption if whole else None, console)
+    render_preemption(summary.preemption if unfiltered else None, console)
     flagged = {
         (row["cell"], row["trial"]): row
         for row in with_noise_of_campaign(campaign.cells).select("cell", "trial", "noise", "noisy").to_dicts()
@@ -296,8 +301,8 @@ def _render_warnings(rows: list[Row], console: Console) -> None:
             )
     if cells:
         console.print("\n[bold yellow]warnings[/]")
-    for warning, where in sorted(cells.items()):
-        console.print(f"  {escape(warning)} [dim]({len(where)} trials)[/]")
+    for warning, trials in sorted(cells.items()):
+        console.print(f"  {escape(warning)} [dim]({len(trials)} trials)[/]")
 
 
 def _is_class(warning: str) -> bool:

@@ -35,15 +35,15 @@ def render(comparison: Comparison, console: Console) -> None:
     if any(cell.verdict != NOT_COMPARABLE for cell in comparison.cells):
         console.print(f"[dim]{axis(reach)}[/]", soft_wrap=True)
     for name, cells in (("A", comparison.only_a), ("B", comparison.only_b)):
-        for only in cells:
-            console.print(f"only in {name}: {only}", markup=False, soft_wrap=True)
+        for cell_id in cells:
+            console.print(f"only in {name}: {cell_id}", markup=False, soft_wrap=True)
     if comparison.control is not None:
         text = "; ".join([*quantity_lines(comparison.control), cost_line(comparison.control)])
         console.print(f"control (the machine itself): {text}", markup=False, soft_wrap=True)
     compared = sum(cell.verdict != NOT_COMPARABLE for cell in comparison.cells)
-    beside = f", {compared} of {len(comparison.cells)} cells compared"
-    beside += f" (any false alarm: at most {comparison.alpha:.2g}; intervals: 95 % each)"
-    console.print(f"[bold]{overall_words(comparison)}[/]{beside if compared else ''}", soft_wrap=True)
+    suffix = f", {compared} of {len(comparison.cells)} cells compared"
+    suffix += f" (any false alarm: at most {comparison.alpha:.2g}; intervals: 95 % each)"
+    console.print(f"[bold]{overall_words(comparison)}[/]{suffix if compared else ''}", soft_wrap=True)
 
 
 def _render_cell(cell: CellComparison, console: Console, reach: float) -> None:
@@ -53,40 +53,40 @@ def _render_cell(cell: CellComparison, console: Console, reach: float) -> None:
     if cell.verdict == NOT_COMPARABLE:
         console.print(f"  can't be compared: {cell.why}", markup=False, style="yellow", soft_wrap=True)
     else:
-        for found, line in zip(cell.quantities.values(), quantity_lines(cell), strict=True):
-            bar = f"{chart(found, reach)}  " if found.ratio is not None else ""
-            figures = f"  {_sides(found)}" if found.ratio is not None else ""
+        for quantity, line in zip(cell.quantities.values(), quantity_lines(cell), strict=True):
+            bar = f"{chart(quantity, reach)}  " if quantity.ratio is not None else ""
+            figures = f"  {_sides(quantity)}" if quantity.ratio is not None else ""
             text = f"  {bar}{line}{figures}"
-            console.print(text, markup=False, style=STYLES[found.verdict], soft_wrap=True)
+            console.print(text, markup=False, style=STYLES[quantity.verdict], soft_wrap=True)
         console.print(f"  {cost_line(cell)}", markup=False, soft_wrap=True)
         console.print(f"  {trials}", style="dim", soft_wrap=True)
     for note in cell.notes:
         console.print(f"  {note}", markup=False, style="yellow", soft_wrap=True)
 
 
-def _sides(found: QuantityComparison) -> str:
-    a = with_interval(found.a_ns, found.a_low_ns, found.a_high_ns)
-    return f"{a} → {with_interval(found.b_ns, found.b_low_ns, found.b_high_ns)}"
+def _sides(quantity: QuantityComparison) -> str:
+    a = with_interval(quantity.a_ns, quantity.a_low_ns, quantity.a_high_ns)
+    return f"{a} → {with_interval(quantity.b_ns, quantity.b_low_ns, quantity.b_high_ns)}"
 
 
 def quantity_lines(cell: CellComparison) -> Iterator[str]:
     """A verdict for each quantity: p50 slower +5.1 % (+3.2 … +7.0 %)."""
-    for name, found in cell.quantities.items():
-        if found.ratio is None or found.low is None or found.high is None:
-            yield f"{name} can't be compared: {found.why}"
+    for name, quantity in cell.quantities.items():
+        if quantity.ratio is None or quantity.low is None or quantity.high is None:
+            yield f"{name} can't be compared: {quantity.why}"
             continue
-        interval = f"{percent(found.ratio)} ({percent(found.low)} … {percent(found.high)})"
-        if found.verdict == NO_DIFFERENCE:
-            seen = f" (could have seen ≥ {_effect(found.detectable)})" if found.detectable else ""
-            yield f"{name} no difference shown{seen} {interval}"
+        interval = f"{percent(quantity.ratio)} ({percent(quantity.low)} … {percent(quantity.high)})"
+        if quantity.verdict == NO_DIFFERENCE:
+            detectable = f" (could have seen ≥ {_effect(quantity.detectable)})" if quantity.detectable else ""
+            yield f"{name} no difference shown{detectable} {interval}"
         else:
-            yield f"{name} {found.verdict} {interval}"
+            yield f"{name} {quantity.verdict} {interval}"
 
 
 def cost_line(cell: CellComparison) -> str:
     """What a message costs on both sides, since busy polling wins every comparison of latencies."""
     a, b = cell.cpu_per_message_a, cell.cpu_per_message_b
-    sides = " → ".join(with_interval(each.value_ns, each.low_ns, each.high_ns) for each in (a, b))
+    sides = " → ".join(with_interval(cost.value_ns, cost.low_ns, cost.high_ns) for cost in (a, b))
     if not a.value_ns or b.value_ns is None:
         return f"CPU/msg {sides}"
     return f"CPU/msg {percent(b.value_ns / a.value_ns)}  {sides}"
@@ -111,8 +111,8 @@ def overall_words(comparison: Comparison) -> str:
         return "nothing can be compared"
     if comparison.verdict == NO_DIFFERENCE:
         return "no difference shown"
-    told = [f"{counts[name]} {name}" for name in (SLOWER, FASTER, MIXED) if counts[name]]
-    return f"{comparison.verdict}: {', '.join(told)}"
+    counted = [f"{counts[name]} {name}" for name in (SLOWER, FASTER, MIXED) if counts[name]]
+    return f"{comparison.verdict}: {', '.join(counted)}"
 
 
 def chart_reach(cells: Sequence[CellComparison]) -> float:
@@ -120,16 +120,16 @@ def chart_reach(cells: Sequence[CellComparison]) -> float:
     ends = [
         abs(math.log(end))
         for cell in cells
-        for found in cell.quantities.values()
-        for end in (found.low, found.high)
+        for quantity in cell.quantities.values()
+        for end in (quantity.low, quantity.high)
         if end is not None and 0.0 < end < math.inf
     ]
     return min(max([REACH_MIN, *ends]), REACH_MAX)
 
 
-def chart(found: QuantityComparison, reach: float) -> str:
+def chart(quantity: QuantityComparison, reach: float) -> str:
     """The interval as a bar with the ratio on it; │ is where B is as fast as A, ‹ › where it goes on."""
-    assert found.ratio is not None and found.low is not None and found.high is not None
+    assert quantity.ratio is not None and quantity.low is not None and quantity.high is not None
 
     def column(ratio: float) -> int:
         logarithm = math.log(ratio) if 0.0 < ratio < math.inf else (reach if ratio else -reach)
@@ -138,14 +138,14 @@ def chart(found: QuantityComparison, reach: float) -> str:
 
     row = [" "] * CHART_WIDTH
     row[CHART_WIDTH // 2] = "│"
-    low, high = column(found.low), column(found.high)
-    for place in range(low, high + 1):
-        row[place] = "┼" if place == CHART_WIDTH // 2 else "─"
-    if found.low < math.exp(-reach):
+    low, high = column(quantity.low), column(quantity.high)
+    for position in range(low, high + 1):
+        row[position] = "┼" if position == CHART_WIDTH // 2 else "─"
+    if quantity.low < math.exp(-reach):
         row[low] = "‹"
-    if found.high > math.exp(reach):
+    if quantity.high > math.exp(reach):
         row[high] = "›"
-    row[column(found.ratio)] = "●"
+    row[column(quantity.ratio)] = "●"
     return "".join(row)
 
 

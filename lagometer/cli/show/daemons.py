@@ -37,11 +37,11 @@ def render_daemons(campaign: Campaign, console: Console, cells: Collection[str])
     table = new_table()
     for heading in ("cell", "CPU/msg", "daemons' part", "memory", "daemons' part"):
         table.add_column(heading, justify="left" if heading == "cell" else "right")
-    of_cells = trials.group_by("cell", maintain_order=True).agg(
+    medians = trials.group_by("cell", maintain_order=True).agg(
         pl.median("cpu_per_message_ns", "memory_pss_bytes", "daemon_pss_bytes"),
         (pl.col("daemon_cpu_ns") / pl.col("n")).median(),
     )
-    for row in of_cells.iter_rows(named=True):
+    for row in medians.iter_rows(named=True):
         table.add_row(
             escape(row["cell"]),
             duration_text(row["cpu_per_message_ns"]),

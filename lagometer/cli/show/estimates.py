@@ -40,7 +40,7 @@ def estimate_rows(campaign: Campaign, edge: str | None, cell: str | None) -> lis
         if fnmatch.fnmatchcase(row["cell"], cell or "*")
         and fnmatch.fnmatchcase(row["edge"], edge or "end-to-end")
     ]
-    order = {name: place for place, name in enumerate(cell_factors(campaign.manifest))}
+    order = {name: index for index, name in enumerate(cell_factors(campaign.manifest))}
     return sorted(rows, key=lambda row: order.get(row["cell"], len(order)))
 
 
@@ -89,8 +89,8 @@ def render_estimates(campaign: Campaign, console: Console, edge: str | None, cel
             f"\nintervals: not enough samples ({needed} trials of each cell would be enough for p50)"
         )
         return
-    said = "with 95 % intervals; CPU/msg: median over trials, with the median's"
-    console.print(f"\n[bold]of all valid trials[/], {said}", soft_wrap=True)
+    caption = "with 95 % intervals; CPU/msg: median over trials, with the median's"
+    console.print(f"\n[bold]of all valid trials[/], {caption}", soft_wrap=True)
     print_wide(_table(chosen, _cpu_per_message(campaign)), console)
 
 
@@ -117,14 +117,14 @@ def _table(rows: list[Row], cpu_per_message: dict[str, TrialMedian]) -> Any:
         table.add_column(heading, justify="right", no_wrap=True)
     if adaptive:
         table.add_column("ended by")
-    for (cell, edge), found in by_place.items():
-        median, tail = (found[quantity] for quantity in QUANTITIES)
-        spent = cpu_per_message.get(cell, TrialMedian())
-        cost = with_interval(spent.value_ns, spent.low_ns, spent.high_ns)
+    for (cell, edge), by_quantity in by_place.items():
+        median, tail = (by_quantity[quantity] for quantity in QUANTITIES)
+        cpu_cost = cpu_per_message.get(cell, TrialMedian())
+        cost = with_interval(cpu_cost.value_ns, cpu_cost.low_ns, cpu_cost.high_ns)
         counts = [str(median["trials"]), str(median["n"])]
         figures = [*counts, *_figures(median), cost, *_figures(tail, plus=False)]
-        ended = [median["stopped"] or "-"] * adaptive
-        table.add_row(escape(cell), *([escape(edge)] * edges), *figures, *ended)
+        stop_reason = [median["stopped"] or "-"] * adaptive
+        table.add_row(escape(cell), *([escape(edge)] * edges), *figures, *stop_reason)
     return table
 
 
@@ -164,8 +164,8 @@ def _render_long_trials(campaign: Campaign, console: Console) -> None:
         console.print("\n[bold]long trials[/], beside the estimates from the short ones", soft_wrap=True)
     for check in checks:
         parts = [_beside(name, figure) for name, figure in check.figures.items()]
-        spent = check.short_cpu_per_message
-        short = with_interval(spent.value_ns, spent.low_ns, spent.high_ns)
+        cpu_cost = check.short_cpu_per_message
+        short = with_interval(cpu_cost.value_ns, cpu_cost.low_ns, cpu_cost.high_ns)
         parts.insert(1, f"CPU/msg {duration_text(check.cpu_per_message_ns)} against {short}")
         console.print(f"  {check.cell}: {'; '.join(parts)}", soft_wrap=True, markup=False)
         for remark in check.remarks():

@@ -22,26 +22,28 @@ MEANING = (
 )
 
 
-def render_feasibility(found: Sequence[Feasibility], console: Console) -> None:
+def render_feasibility(rows: Sequence[Feasibility], console: Console) -> None:
     """Prints a line for each series of cells; nothing for a study without a deadline."""
     from rich.markup import escape
 
-    if not found:
+    if not rows:
         return
-    sizes = sorted({each.payload_bytes for line in found for each in line.payloads})
+    sizes = sorted({feasible.payload_bytes for line in rows for feasible in line.payloads})
     table = new_table()
     table.add_column("cells")
     for size in sizes:
         table.add_column(format_bytes(size), justify="right")
-    for line in found:
-        found_at = {each.payload_bytes: each for each in line.payloads}
-        styled = [_word(found_at.get(size)) for size in sizes]
+    for line in rows:
+        by_size = {feasible.payload_bytes: feasible for feasible in line.payloads}
+        styled = [_word(by_size.get(size)) for size in sizes]
         table.add_row(escape(line.series), *styled)
     console.print(f"\n[bold]what is possible[/]: {MEANING}")
     print_wide(table, console)
 
 
-def _word(found: Feasible | None) -> str:
-    if found is None:
+def _word(feasible: Feasible | None) -> str:
+    if feasible is None:
         return "-"
-    return f"[{STYLES.get(found.verdict, 'red')}]{found.verdict}[/]{'*' if found.initial_loss else ''}"
+    return (
+        f"[{STYLES.get(feasible.verdict, 'red')}]{feasible.verdict}[/]{'*' if feasible.initial_loss else ''}"
+    )

@@ -39,10 +39,10 @@ def print_wide(table: Table, console: Console, or_not: bool = False) -> bool:
         if not or_not:
             console.print(_row_by_row(table, console.width))
         return not or_not
-    before = console.width
-    console.width = max(before, needed)
+    console_width = console.width
+    console.width = max(console_width, needed)
     console.print(table)
-    console.width = before
+    console.width = console_width
     return True
 
 
@@ -53,21 +53,21 @@ def _row_by_row(table: Table, width: int) -> Table:
     grid.add_column(overflow="fold")
     names = [str(column.header).replace("\n", " ").strip() for column in table.columns]
     for cells in zip(*(column.cells for column in table.columns), strict=True):
-        texts = [" ".join(str(each).split()) for each in cells]
-        told = [
+        texts = [" ".join(str(cell).split()) for cell in cells]
+        shown = [
             (name, text) for name, text in zip(names[1:], texts[1:], strict=True) if text not in ("", "-")
         ]
-        grid.add_row(f"[bold]{texts[0]}[/]\n{named_figures(told, width)}")
+        grid.add_row(f"[bold]{texts[0]}[/]\n{named_figures(shown, width)}")
     return grid
 
 
-def named_figures(named: Sequence[tuple[str, str]], width: int) -> str:
+def named_figures(named_texts: Sequence[tuple[str, str]], width: int) -> str:
     """Names and figures in lines of this width, indented; a name and its figure stay together if they fit."""
     from rich.text import Text
 
     lines: list[str] = []
     left = 0
-    for name, text in named:
+    for name, text in named_texts:
         pair = f"[dim]{name}[/] {text}"
         needed = Text.from_markup(pair).cell_len + 2
         if needed > left:
@@ -98,8 +98,8 @@ def within(row: Row) -> str:
     bound_ns, p50_ns = row.get("clock_bound_ns"), row.get("latency_p50_ns")
     if not bound_ns:
         return ""
-    less = p50_ns is not None and p50_ns < bound_ns
-    return f" ± {duration_text(bound_ns)}" + (" (below its bound)" if less else "")
+    is_below = p50_ns is not None and p50_ns < bound_ns
+    return f" ± {duration_text(bound_ns)}" + (" (below its bound)" if is_below else "")
 
 
 def figures(row: Row, imported: bool = False) -> dict[str, str]:

@@ -22,14 +22,14 @@ def render_findings(findings: Sequence[Finding], console: Console, title: str = 
     if not findings:
         return
     groups: dict[tuple[str, str, str], list[Finding]] = {}
-    for each in findings:
-        groups.setdefault((each.kind, each.what, each.fix), []).append(each)
+    for finding in findings:
+        groups.setdefault((finding.kind, finding.what, finding.fix), []).append(finding)
     console.print(f"\n[bold yellow]{title}[/] {len(groups)}")
     for (kind, what, fix), group in groups.items():
         console.print(f"  [bold]{escape(kind)}[/]: {escape(what)}")
-        for each in group[:CELLS_NAMED_MAX]:
-            seen = f"{each.trials} of {each.of_trials} trials"
-            console.print(f"      {escape(each.cell)} [dim]({seen})[/]: {escape(each.number)}")
+        for finding in group[:CELLS_NAMED_MAX]:
+            trial_count = f"{finding.trials} of {finding.of_trials} trials"
+            console.print(f"      {escape(finding.cell)} [dim]({trial_count})[/]: {escape(finding.number)}")
         if len(group) > CELLS_NAMED_MAX:
             console.print(f"      [dim]and {len(group) - CELLS_NAMED_MAX} more cells[/]")
         console.print(f"      fix: {escape(fix)}")

@@ -17,10 +17,14 @@ QUANTILES = {"p50": "p50_ns", "p99": "p99_ns", "p99.9": "p999_ns"}
 
 def render_floor(summary: Summary, console: Console) -> None:
     """Prints the line that lies under every tail; nothing without a floor."""
-    floor, found = summary.machine_floor, summary.control
+    floor, control = summary.machine_floor, summary.control
     if floor is None:
         return
-    shares = [each.stolen_share for each in found.load if each.stolen_share is not None] if found else []
+    shares = (
+        [trial_load.stolen_share for trial_load in control.load if trial_load.stolen_share is not None]
+        if control
+        else []
+    )
     console.print(f"\n[bold]machine floor[/] {floor_text(floor, max(shares, default=None))}", soft_wrap=True)
 
 
@@ -33,12 +37,12 @@ def floor_text(floor: MachineFloor, stolen_most: float | None) -> str:
             parts.append(f"{name} {_spread(min(values), max(values))}")
     parts.append(f"at most {duration_text(max(core.max_ns for core in floor.cores))}")
     cpus = f"{len(floor.cores)} CPU{'s' if len(floor.cores) > 1 else ''}"
-    how = f"{floor.duration_s:.3g} s on {cpus}" + (f", {floor.policy}" if floor.policy else "")
+    measurement = f"{floor.duration_s:.3g} s on {cpus}" + (f", {floor.policy}" if floor.policy else "")
     stolen = f"{_share(floor.steal_share)} meanwhile"
     if stolen_most is not None:
         stolen += f", at most {_share(stolen_most)} during a trial"
-    woken = ", ".join(parts)
-    return f"a thread wakes late by {woken} ({how}); stolen by a hypervisor: {stolen}"
+    delays = ", ".join(parts)
+    return f"a thread wakes late by {delays} ({measurement}); stolen by a hypervisor: {stolen}"
 
 
 def _spread(low_ns: float, high_ns: float) -> str:

@@ -21,46 +21,46 @@ PER_PAYLOAD = ("p50", "× floor", "p99", "× floor", "CPU/msg")
 FIGURES = ("latency_p50_ns", "times_floor_p50", "latency_p99_ns", "times_floor_p99", "cpu_per_message_ns")
 
 
-def render_glance(found: Glance | None, console: Console) -> None:
+def render_glance(glance: Glance | None, console: Console) -> None:
     """Prints the table; nothing where it would say nothing (see `lagometer.summary.glance`)."""
     from rich.markup import escape
 
-    if found is None:
+    if glance is None:
         return
-    said = "end to end, compared with the fastest bare transport that did the same work"
-    if any(figure is not None and figure.intervals for row in found.rows for figure in row.figures):
-        said += "; below each figure its 95 % interval (threads and memory are of one trial)"
-    console.print(f"\n[bold]at a glance[/] {said}")
-    every = range(len(found.payloads_bytes))
-    if not print_wide(_table(found, every), console, or_not=True):
-        for place in every:  # a terminal too narrow for all payloads side by side
-            print_wide(_table(found, [place]), console)
-    for missing in found.missing:
-        what = " ".join([missing.adapter, ", ".join(missing.cells)]).rstrip()
-        console.print(f"  without figures: {escape(what)}: [dim]{escape('; '.join(missing.reasons))}[/]")
+    subtitle = "end to end, compared with the fastest bare transport that did the same work"
+    if any(figure is not None and figure.intervals for row in glance.rows for figure in row.figures):
+        subtitle += "; below each figure its 95 % interval (threads and memory are of one trial)"
+    console.print(f"\n[bold]at a glance[/] {subtitle}")
+    indices = range(len(glance.payloads_bytes))
+    if not print_wide(_table(glance, indices), console, or_not=True):
+        for index in indices:  # a terminal too narrow for all payloads side by side
+            print_wide(_table(glance, [index]), console)
+    for missing in glance.missing:
+        name = " ".join([missing.adapter, ", ".join(missing.cells)]).rstrip()
+        console.print(f"  without figures: {escape(name)}: [dim]{escape('; '.join(missing.reasons))}[/]")
 
 
-def _table(found: Glance, places: Sequence[int]) -> Table:
+def _table(glance: Glance, indices: Sequence[int]) -> Table:
     """The table with the payloads of these places."""
     from rich.markup import escape
 
     from lagometer.units import size_text
 
-    settings = any(row.settings for row in found.rows)
+    settings = any(row.settings for row in glance.rows)
     table = new_table()
     table.add_column("adapter")
     if settings:
         table.add_column("settings")
-    for place in places:
+    for index in indices:
         for number, heading in enumerate(PER_PAYLOAD):
-            size = f"{size_text(found.payloads_bytes[place])}\n" if number == 0 else "\n"
+            size = f"{size_text(glance.payloads_bytes[index])}\n" if number == 0 else "\n"
             table.add_column(f"{size}{heading}", justify="right")
     table.add_column("\nthreads", justify="right")
     table.add_column("\nmemory", justify="right")
-    for row in found.rows:
-        figures = [text for place in places for text in _texts(row.figures[place])]
-        named = [escape(row.adapter), *([escape(row.settings)] if settings else [])]
-        table.add_row(*named, *figures, _count(row.threads), mib(row.memory_pss_bytes))
+    for row in glance.rows:
+        figures = [text for index in indices for text in _texts(row.figures[index])]
+        names = [escape(row.adapter), *([escape(row.settings)] if settings else [])]
+        table.add_row(*names, *figures, _count(row.threads), mib(row.memory_pss_bytes))
     return table
 
 
@@ -68,15 +68,15 @@ def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
     """Each figure, and below it its interval where there is one."""
     if figure is None:
         return ("-",) * len(PER_PAYLOAD)
-    ends = {each.figure: (each.low, each.high) for each in figure.intervals}
+    ends = {interval.figure: (interval.low, interval.high) for interval in figure.intervals}
     texts = []
     for name in FIGURES:
         value, (low, high) = getattr(figure, name), ends.get(name, (None, None))
         factor = name.startswith("times")
         text = times(value) if factor else duration_text(value)
         if low is not None and high is not None:
-            below = f"{times(low)} – {times(high)}" if factor else span_text(low, high)
-            text += f"\n[dim]{below}[/]"
+            interval_text = f"{times(low)} – {times(high)}" if factor else span_text(low, high)
+            text += f"\n[dim]{interval_text}[/]"
         texts.append(text)
     return tuple(texts)
 

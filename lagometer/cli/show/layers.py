@@ -23,10 +23,11 @@ def render_layers(tables: Sequence[LayerTable], console: Console) -> None:
     """Prints the layers of each edge; nothing where there are none."""
     from rich.markup import escape
 
-    for each in tables:
-        figures = each.figures
+    for layer_table in tables:
+        figures = layer_table.figures
         console.print(
-            f"\n[bold]layers[/] {escape(each.cell)}, {escape(each.edge)}: {figures.messages:,} messages, "
+            f"\n[bold]layers[/] {escape(layer_table.cell)}, {escape(layer_table.edge)}: "
+            f"{figures.messages:,} messages, "
             f"p50 {duration_text(figures.latency_p50_ns)}",
             soft_wrap=True,
         )
@@ -50,24 +51,24 @@ def _categories(figures: EdgeLayers) -> dict[str, float]:
     return categories({layer.name: layer.share for layer in figures.layers})
 
 
-def render_cell_layers(found: Sequence[CellLayers], console: Console) -> None:
+def render_cell_layers(cells: Sequence[CellLayers], console: Console) -> None:
     """Says of each cell which layers would have to shrink to halve its latency; nothing without layers."""
     from rich.markup import escape
 
-    if found:
+    if cells:
         console.print("\n[bold]what would have to change[/], over all messages of the valid trials")
-    for each in found:
-        of = "" if each.of == "chain" else " on each edge"
-        console.print(f"  {escape(each.cell)}{of}: [dim]{escape(each.to_halve)}[/]", soft_wrap=True)
-        shares = ", ".join(f"{part.name} {part.share:.0%}" for part in each.categories)
-        console.print(f"    [dim]{shares}{_over_dds(each)}[/]", soft_wrap=True)
+    for cell in cells:
+        scope = "" if cell.of == "chain" else " on each edge"
+        console.print(f"  {escape(cell.cell)}{scope}: [dim]{escape(cell.to_halve)}[/]", soft_wrap=True)
+        shares = ", ".join(f"{part.name} {part.share:.0%}" for part in cell.categories)
+        console.print(f"    [dim]{shares}{_over_dds(cell)}[/]", soft_wrap=True)
 
 
-def _over_dds(found: CellLayers) -> str:
+def _over_dds(cell: CellLayers) -> str:
     """ROS 2's overhead, where it is there."""
-    if found.overhead_least is None or found.overhead_most is None:
+    if cell.overhead_least is None or cell.overhead_most is None:
         return ""
-    return f"; ROS 2 over DDS: {found.overhead_least:.0%} to {found.overhead_most:.0%}"
+    return f"; ROS 2 over DDS: {cell.overhead_least:.0%} to {cell.overhead_most:.0%}"
 
 
 def layers_as_json(figures: EdgeLayers) -> dict[str, Any]:

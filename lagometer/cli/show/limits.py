@@ -21,21 +21,21 @@ def render_limits(judgements: Sequence[Judgement], console: Console) -> None:
     if not judgements:
         return
     console.print("\n[bold]limits[/], met where the whole 95 % interval lies beyond", soft_wrap=True)
-    for limit in dict.fromkeys(each.limit for each in judgements):
+    for limit in dict.fromkeys(judgement.limit for judgement in judgements):
         console.print(f"  {limit}", style="bold", markup=False, soft_wrap=True)
-        for line, style in _lines([each for each in judgements if each.limit == limit]):
+        for line, style in _lines([judgement for judgement in judgements if judgement.limit == limit]):
             console.print(line, style=style, markup=False, soft_wrap=True)
 
 
 def _lines(judgements: Sequence[Judgement]) -> Iterator[tuple[str, str]]:
     groups = {
-        verdict: [each for each in judgements if each.verdict == verdict]
+        verdict: [judgement for judgement in judgements if judgement.verdict == verdict]
         for verdict in ("met", "unknown", "not-met")
     }
     for verdict, word, style in (("met", "met", "bold red"), ("unknown", "can't be told", "yellow")):
-        for each in groups[verdict]:
-            yield f"    {word}: {each.cell}", style
-            yield f"      {figure_text(each)}", style
+        for judgement in groups[verdict]:
+            yield f"    {word}: {judgement.cell}", style
+            yield f"      {figure_text(judgement)}", style
     passed = groups["not-met"]
     if passed:
         nearest = max(passed, key=_nearness)
@@ -56,13 +56,13 @@ def _nearness(judgement: Judgement) -> float:
 def figure_text(judgement: Judgement) -> str:
     """A figure with its interval, or why there is none: 1.90 ms (1.52 – 2.40 ms), the interval crosses …"""
     value, low, high = (
-        _text(each, judgement.unit) for each in (judgement.value, judgement.low, judgement.high)
+        _text(figure, judgement.unit) for figure in (judgement.value, judgement.low, judgement.high)
     )
     interval = f" ({low} – {high})" if judgement.low is not None else ""
     if judgement.unit == "ns" and judgement.low is not None and judgement.high is not None:
         interval = f" ({span_text(judgement.low, judgement.high)})"
-    why = f", {judgement.why}" if judgement.why else ""
-    return f"{value}{interval}{why}" if judgement.value is not None else str(judgement.why)
+    reason = f", {judgement.why}" if judgement.why else ""
+    return f"{value}{interval}{reason}" if judgement.value is not None else str(judgement.why)
 
 
 def _text(value: float | None, unit: str) -> str:

@@ -19,42 +19,42 @@ PROCESSOR = ("cycles", "instructions", "cache_misses", "tlb_misses")
 GROUPS = ("middleware", "abstraction", "other")
 
 
-def render_node_costs(found: NodeCosts | None, console: Console) -> None:
+def render_node_costs(node_costs: NodeCosts | None, console: Console) -> None:
     """Prints the table, what is not available with the reason, and names; nothing without one."""
     from rich.markup import escape
 
-    if found is None:
+    if node_costs is None:
         return
-    settings = any(row.settings for row in found.rows)
+    settings = any(row.settings for row in node_costs.rows)
     table = new_table()
     table.add_column("adapter")
     if settings:
         table.add_column("settings")
-    for heading, _ in columns(found):
+    for heading, _ in columns(node_costs):
         table.add_column(heading, justify="right", no_wrap=True)
-    for row in found.rows:
-        named = [escape(row.adapter), *([escape(row.settings)] if settings else [])]
-        table.add_row(*named, *(text for _, text in _texts(found, row)))
-    few = "" if found.all_cells else "; of each adapter the cell of the smallest payload and lowest rate"
+    for row in node_costs.rows:
+        names = [escape(row.adapter), *([escape(row.settings)] if settings else [])]
+        table.add_row(*names, *(text for _, text in _texts(node_costs, row)))
+    few = "" if node_costs.all_cells else "; of each adapter the cell of the smallest payload and lowest rate"
     console.print(
         "\n[bold]what a node costs[/]: threads to sockets for each node, daemons shared out; libraries once; "
         f"switches to network for each message that a reader took{few}"
     )
     print_wide(table, console)
-    for row in found.rows:
+    for row in node_costs.rows:
         threads = ", ".join(
             f"{name} × {count}" if count > 1 else name for name, count in row.thread_names.items()
         )
-        whose = f"{row.adapter}, {row.settings}" if row.settings else row.adapter
-        console.print(f"  [dim]threads of {escape(whose)}: {escape(threads)}[/]")
+        owner = f"{row.adapter}, {row.settings}" if row.settings else row.adapter
+        console.print(f"  [dim]threads of {escape(owner)}: {escape(threads)}[/]")
     reasons: dict[str, list[str]] = {}
-    for each in found.not_available:
-        reasons.setdefault(each.why, []).append(each.figure)
-    for why, figures in reasons.items():
-        console.print(f"  not available: {escape(', '.join(figures))}: [dim]{escape(why)}[/]")
+    for unavailable in node_costs.not_available:
+        reasons.setdefault(unavailable.why, []).append(unavailable.figure)
+    for reason, figures in reasons.items():
+        console.print(f"  not available: {escape(', '.join(figures))}: [dim]{escape(reason)}[/]")
 
 
-def columns(found: NodeCosts) -> list[tuple[str, str]]:
+def columns(node_costs: NodeCosts) -> list[tuple[str, str]]:
     """The headings, each with the field that it shows; figures that no row has are left out."""
     shown = [
         ("threads", "threads_per_node"),
@@ -74,11 +74,11 @@ def columns(found: NodeCosts) -> list[tuple[str, str]]:
         ("created", "startup_participant_ns"),
         ("matched", "startup_matched_ns"),
     ]
-    return [each for each in shown if any(_text(row, each[1]) != "-" for row in found.rows)]
+    return [column for column in shown if any(_text(row, column[1]) != "-" for row in node_costs.rows)]
 
 
-def _texts(found: NodeCosts, row: NodeCost) -> list[tuple[str, str]]:
-    return [(heading, _text(row, field)) for heading, field in columns(found)]
+def _texts(node_costs: NodeCosts, row: NodeCost) -> list[tuple[str, str]]:
+    return [(heading, _text(row, field)) for heading, field in columns(node_costs)]
 
 
 def _text(row: NodeCost, field: str) -> str:
@@ -86,7 +86,7 @@ def _text(row: NodeCost, field: str) -> str:
         kinds = [getattr(row, f"{kind}_sockets_per_node") for kind in ("tcp", "udp", "unix", "other")]
         return "-" if None in kinds else number(sum(kinds))
     if field in GROUPS:
-        sizes = [each.mapped_bytes for each in row.libraries if each.group == field]
+        sizes = [library.mapped_bytes for library in row.libraries if library.group == field]
         return size(sizes[0]) if sizes else "-"
     value = getattr(row, field)
     if field.endswith("_ns"):

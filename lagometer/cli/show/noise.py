@@ -26,9 +26,9 @@ def render_noise(rows: list[Row], console: Console) -> None:
     if not noisy:
         return
     trials = {(row["cell"], row["trial"]) for row in rows}
-    causes = Counter(cause.partition(":")[0] for found in noisy.values() for cause in found)
-    named = ", ".join(f"{cause} {count}" for cause, count in sorted(causes.items()))
-    console.print(f"\n[bold yellow]noisy[/] {len(noisy)} of {len(trials)} trials ({named})")
+    causes = Counter(cause.partition(":")[0] for trial_causes in noisy.values() for cause in trial_causes)
+    cause_counts = ", ".join(f"{cause} {count}" for cause, count in sorted(causes.items()))
+    console.print(f"\n[bold yellow]noisy[/] {len(noisy)} of {len(trials)} trials ({cause_counts})")
     compared = [(key, group) for key, group in _by_edge(rows).items() if 0 < _noisy(group) < len(group)]
     if not compared:
         return

@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 HEADINGS = ("cell", "trials", "rate", "of", "goodput", "lost", "deadlines missed", "p50 of what came")
 
 
-def render_saturated(found: Sequence[Saturated], console: Console) -> None:
+def render_saturated(cells: Sequence[Saturated], console: Console) -> None:
     """Prints them, each with what it still delivered; nothing if there are none."""
     from rich.markup import escape
 
-    if not found:
+    if not cells:
         return
     table = new_table()
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "cell" else "right")
-    for each in found:
+    for cell in cells:
         table.add_row(
-            escape(each.cell),
-            f"{each.trials} of {each.of_trials}",
-            _rate(each.rate_achieved_hz),
-            _rate(each.rate_intended_hz),
-            _goodput(each.goodput_bytes_per_s),
-            percent(each.lost_share),
-            percent(each.deadline_miss_share),
-            duration_text(each.latency_p50_ns),
+            escape(cell.cell),
+            f"{cell.trials} of {cell.of_trials}",
+            _rate(cell.rate_achieved_hz),
+            _rate(cell.rate_intended_hz),
+            _goodput(cell.goodput_bytes_per_s),
+            percent(cell.lost_share),
+            percent(cell.deadline_miss_share),
+            duration_text(cell.latency_p50_ns),
         )
     console.print("\n[bold yellow]saturated[/]: sources fell behind their schedule; ranked with nothing")
     print_wide(table, console)

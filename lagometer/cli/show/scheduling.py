@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from lagometer.summary.scheduling_data import CellScheduling, LayerWaiting
 
 
-def render_scheduling(found: Sequence[CellScheduling], console: Console) -> None:
+def render_scheduling(cells: Sequence[CellScheduling], console: Console) -> None:
     """Prints a table for each edge of which the scheduler was recorded; nothing where there is none."""
     from rich.markup import escape
 
-    for each in found:
+    for cell in cells:
         console.print(
-            f"\n[bold]the scheduler's share[/] {escape(each.cell)}, {escape(each.edge)}: means, "
+            f"\n[bold]the scheduler's share[/] {escape(cell.cell)}, {escape(cell.edge)}: means, "
             "of all messages and of the slowest 1 %",
             soft_wrap=True,
         )
         table = new_table()
         for heading in ("layer", "known", "asleep", "waiting", "running", *_SLOWEST):
             table.add_column(heading, justify="left" if heading == "layer" else "right")
-        slowest = {layer.name: layer for layer in each.slowest.layers} if each.slowest is not None else {}
-        for layer in each.whole.layers:
+        slowest = {layer.name: layer for layer in cell.slowest.layers} if cell.slowest is not None else {}
+        for layer in cell.whole.layers:
             known = f"{layer.known / layer.stays:.0%}"
             times = (*_times(layer), *_times(slowest.get(layer.name)))
             table.add_row(layer.name.replace("_", " "), known, *times)
-        for layer in each.in_node:
+        for layer in cell.in_node:
             table.add_row(f"in the node: {layer.name}", "", *_times(layer), *_times(None))
         print_wide(table, console)
-        console.print(f"  [dim]{escape(each.because)}[/]", soft_wrap=True)
+        console.print(f"  [dim]{escape(cell.because)}[/]", soft_wrap=True)
 
 
 _SLOWEST = ("slow: asleep", "waiting", "running")
@@ -48,6 +48,6 @@ def _times(layer: LayerWaiting | None) -> tuple[str, str, str]:
     if layer is None or layer.known == 0:
         return "–", "–", "–"
     asleep, waiting, running = (
-        duration_text(spent_ns) for spent_ns in (layer.asleep_ns, layer.waiting_ns, layer.running_ns)
+        duration_text(time_ns) for time_ns in (layer.asleep_ns, layer.waiting_ns, layer.running_ns)
     )
     return asleep, waiting, running

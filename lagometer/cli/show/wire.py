@@ -23,32 +23,32 @@ HEADINGS = (
 )
 
 
-def render_wire(found: Sequence[OnTheWire], console: Console) -> None:
+def render_wire(cells: Sequence[OnTheWire], console: Console) -> None:
     """Prints a line for each cell whose packets were captured; nothing if there are none."""
     from rich.markup import escape
 
-    if not found:
+    if not cells:
         return
     table = new_table()
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "cell" else "right")
-    for each in found:
+    for cell in cells:
         table.add_row(
-            escape(each.cell),
-            _number(each.bytes_per_payload_byte),
-            _number(each.least_bytes_per_payload_byte),
-            _size(each.bytes_per_s, "/s"),
-            _size(each.goodput_bytes_per_s, "/s"),
-            _size(each.theoretical_bytes_per_s, "/s"),
-            percent(each.theoretical_share),
-            _number(each.packets_per_message),
-            _number(each.fragments_per_message),
-            _number(each.heartbeats_per_message),
-            _number(each.acknacks_per_message),
-            _number(each.resent_per_message),
-            percent(each.control_share),
-            percent(each.discovery_share),
-            _size(each.startup_discovery_bytes),
+            escape(cell.cell),
+            _number(cell.bytes_per_payload_byte),
+            _number(cell.least_bytes_per_payload_byte),
+            _size(cell.bytes_per_s, "/s"),
+            _size(cell.goodput_bytes_per_s, "/s"),
+            _size(cell.theoretical_bytes_per_s, "/s"),
+            percent(cell.theoretical_share),
+            _number(cell.packets_per_message),
+            _number(cell.fragments_per_message),
+            _number(cell.heartbeats_per_message),
+            _number(cell.acknacks_per_message),
+            _number(cell.resent_per_message),
+            percent(cell.control_share),
+            percent(cell.discovery_share),
+            _size(cell.startup_discovery_bytes),
         )
     console.print(
         "\n[bold]on the wire[/]: whole frames, each once; at least: with the headers of Ethernet, IP and UDP "

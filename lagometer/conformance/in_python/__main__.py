@@ -29,9 +29,9 @@ def main() -> None:
         told.share(int(shared))
     peer = Peer()
     for line in sys.stdin:
-        rest = memoryview(json.dumps(peer.answer(line)).encode() + b"\n")
-        while rest:
-            rest = rest[os.write(output, rest) :]
+        pending = memoryview(json.dumps(peer.answer(line)).encode() + b"\n")
+        while pending:
+            pending = pending[os.write(output, pending) :]
     peer.close()
     sys.stdout.flush()
     sys.stderr.flush()

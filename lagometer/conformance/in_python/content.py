@@ -44,19 +44,21 @@ def written(kind: int, stream: int, sequence: int, size: int) -> bytes:
 
 def opened(payload: Any) -> Opened:
     """Compares every byte of what a client library gave with what its sender must have written."""
-    came = bytes(payload)
-    what = f"a message of {len(came)} bytes"
-    if len(came) < ENVELOPE.size:
-        return Opened(bytes=len(came), damage=f"{what} has no whole envelope")
-    magic, version, kind, stream, sequence = ENVELOPE.unpack_from(came)
+    received = bytes(payload)
+    description = f"a message of {len(received)} bytes"
+    if len(received) < ENVELOPE.size:
+        return Opened(bytes=len(received), damage=f"{description} has no whole envelope")
+    magic, version, kind, stream, sequence = ENVELOPE.unpack_from(received)
     if (magic, version) != (MAGIC, VERSION):
-        return Opened(bytes=len(came), damage=f"{what} does not begin with an envelope")
-    expected = written(kind, stream, sequence, len(came))
+        return Opened(bytes=len(received), damage=f"{description} does not begin with an envelope")
+    expected = written(kind, stream, sequence, len(received))
     damage = ""
-    if came != expected:
-        place = next(at for at, (one, other) in enumerate(zip(came, expected, strict=True)) if one != other)
-        damage = f"{what} (stream {stream}, sequence {sequence}) differs from byte {place} on"
-    return Opened(kind, stream, sequence, len(came), damage)
+    if received != expected:
+        position = next(
+            at for at, (one, other) in enumerate(zip(received, expected, strict=True)) if one != other
+        )
+        damage = f"{description} (stream {stream}, sequence {sequence}) differs from byte {position} on"
+    return Opened(kind, stream, sequence, len(received), damage)
 
 
 def _mixed(value: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:

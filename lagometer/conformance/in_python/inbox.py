@@ -94,12 +94,12 @@ class Inbox:
         with self._account:
             streams: list[dict[str, Any]] = []
             for stream, heard in sorted(self._heard.items()):
-                told = {"probes": heard.probes, "count": heard.count, "last_bytes": heard.last_bytes}
-                streams.append({"stream": stream, **told})
+                counts = {"probes": heard.probes, "count": heard.count, "last_bytes": heard.last_bytes}
+                streams.append({"stream": stream, **counts})
                 if with_sequences:
                     streams[-1]["sequences"] = list(heard.sequences)
-            wrong = {"damaged": self._damaged, "damage": self._damage, "failure": self._failure}
-            return {"streams": streams, **wrong, "callbacks": self._callbacks}
+            faults = {"damaged": self._damaged, "damage": self._damage, "failure": self._failure}
+            return {"streams": streams, **faults, "callbacks": self._callbacks}
 
     def _on_data(self) -> None:
         self._callbacks += 1

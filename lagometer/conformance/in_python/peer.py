@@ -191,13 +191,13 @@ class Peer:
         name = order["id"]
         with _demanded("describe"):
             if name in self._contexts:
-                said = dict(self._contexts[name].describe())
-                said["settings"] = {**said.get("settings", {}), **self._interpreter}
+                description = dict(self._contexts[name].describe())
+                description["settings"] = {**description.get("settings", {}), **self._interpreter}
             elif name in self._publishers:
-                said = self._publishers[name].writer.describe()
+                description = self._publishers[name].writer.describe()
             else:
-                said = self._inboxes[name].describe()
-        return {"text": json.dumps(said)}
+                description = self._inboxes[name].describe()
+        return {"text": json.dumps(description)}
 
     def _origin(self, order: Order) -> Answer:
         writer = self._publishers[order["writer"]].writer

@@ -53,10 +53,10 @@ def reopen_again_and_again(
 def _held_in_the_end(threads: int) -> dict[str, int]:
     """A thread may end a while after it was given back; one that is leaked never ends."""
     deadline_s = time.monotonic() + ENDING_S
-    while (held := held_now())["threads"] > threads and time.monotonic() < deadline_s:
+    while (resources := held_now())["threads"] > threads and time.monotonic() < deadline_s:
         told.step()
         time.sleep(PAUSE_S)
-    return held
+    return resources
 
 
 class _Round:

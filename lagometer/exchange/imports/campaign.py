@@ -29,24 +29,24 @@ def warning(tool: str) -> str:
 
 
 def write_campaign(
-    format_name: str, sources: Sequence[Source], found: Imported, directory: Path
+    format_name: str, sources: Sequence[Source], imported: Imported, directory: Path
 ) -> list[str]:
     """Writes the campaign into `directory`, which is not there yet; returns its cells.
 
     Raises ExchangeError, OSError.
     """
-    if not found.trials:
+    if not imported.trials:
         raise ExchangeError(f"{sources[0].path}: holds no result; there is nothing to import")
     directory.mkdir(parents=True, exist_ok=True)
     (directory / IMPORTED).mkdir()
-    for place, source in enumerate(sources):
-        (directory / IMPORTED / f"{place}-{source.path.name}").write_bytes(source.content)
-    rows = _rows(found)
-    lines = [json.dumps(each, ensure_ascii=False) + "\n" for each in _entries(rows, found.tool)]
+    for index, source in enumerate(sources):
+        (directory / IMPORTED / f"{index}-{source.path.name}").write_bytes(source.content)
+    rows = _rows(imported)
+    lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in _entries(rows, imported.tool)]
     form.write_bytes_atomic("".join(lines).encode(), directory / form.JOURNAL)
     form.write_cells(form.cells_of_rows(rows), directory / form.CELLS)
     form.write_json_atomic({}, directory / form.ENVIRONMENT)
-    form.write_json_atomic(clean(_manifest(format_name, sources, found, rows)), directory / form.MANIFEST)
+    form.write_json_atomic(clean(_manifest(format_name, sources, imported, rows)), directory / form.MANIFEST)
     return list(dict.fromkeys(row["cell"] for row in rows))
 
 
@@ -57,35 +57,37 @@ def clean(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
-        return {clean(key): clean(each) for key, each in value.items()}
-    return [clean(each) for each in value] if isinstance(value, list | tuple) else value
+        return {clean(key): clean(item) for key, item in value.items()}
+    return [clean(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def cell_id(tool: str, trial: Trial) -> str:
     """`imported/<tool>/…`."""
-    return "/".join([IMPORTED, part(tool), *(part(each) for each in trial.parts)])
+    return "/".join([IMPORTED, part(tool), *(part(text) for text in trial.parts)])
 
 
-def _rows(found: Imported) -> list[dict[str, Any]]:
+def _rows(imported: Imported) -> list[dict[str, Any]]:
     """A row of cells.parquet for each trial; trials of the same cell are numbered in their order."""
     numbers: dict[tuple[str, str], int] = {}
     rows = []
-    for trial in found.trials:
+    for trial in imported.trials:
         check_order(trial.figures, str(trial.files[0].path))
-        cell = cell_id(found.tool, trial)
-        place = numbers.get((cell, trial.edge), 0)
-        numbers[cell, trial.edge] = place + 1
+        cell = cell_id(imported.tool, trial)
+        trial_number = numbers.get((cell, trial.edge), 0)
+        numbers[cell, trial.edge] = trial_number + 1
         rows.append(
             {
                 "cell": cell,
-                "trial": place,
+                "trial": trial_number,
                 "edge": trial.edge,
                 "valid": True,
                 "reasons": [],
-                "warnings": clean([warning(found.tool), *(f"{IMPORTED}: {each}" for each in trial.warnings)]),
+                "warnings": clean(
+                    [warning(imported.tool), *(f"{IMPORTED}: {text}" for text in trial.warnings)]
+                ),
                 **trial.figures,
                 **clean(trial.factors),
-                "imported_from": found.tool,
+                "imported_from": imported.tool,
             }
         )
     return rows
@@ -96,33 +98,31 @@ def _entries(rows: Sequence[Mapping[str, Any]], tool: str) -> list[dict[str, Any
     keys = ("cell", "trial", "valid", "reasons", "warnings")
     entries: dict[tuple[str, int], dict[str, Any]] = {}
     for row in rows:
-        whole = {**{key: row[key] for key in keys}, IMPORTED: tool, "adapters": [], "rows": []}
-        entries.setdefault((row["cell"], row["trial"]), whole)["rows"].append(row)
+        entry = {**{key: row[key] for key in keys}, IMPORTED: tool, "adapters": [], "rows": []}
+        entries.setdefault((row["cell"], row["trial"]), entry)["rows"].append(row)
     return list(entries.values())
 
 
 def _manifest(
-    format_name: str, sources: Sequence[Source], found: Imported, rows: Sequence[Mapping[str, Any]]
+    format_name: str, sources: Sequence[Source], imported: Imported, rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     cells: dict[str, dict[str, Any]] = {}
-    for trial, row in zip(found.trials, rows, strict=True):
-        known = cells.setdefault(
-            row["cell"], {"id": row["cell"], "factors": dict(trial.factors), "trials": 0}
-        )
-        known["trials"] = max(known["trials"], row["trial"] + 1)
+    for trial, row in zip(imported.trials, rows, strict=True):
+        cell = cells.setdefault(row["cell"], {"id": row["cell"], "factors": dict(trial.factors), "trials": 0})
+        cell["trials"] = max(cell["trials"], row["trial"] + 1)
     trials = [
-        {"cell": row["cell"], "trial": row["trial"], "files": [each.path.name for each in trial.files]}
-        for trial, row in zip(found.trials, rows, strict=True)
+        {"cell": row["cell"], "trial": row["trial"], "files": [source.path.name for source in trial.files]}
+        for trial, row in zip(imported.trials, rows, strict=True)
     ]
-    about = zip(sources, found.about, strict=True)
+    about = zip(sources, imported.about, strict=True)
     return {
         "format_version": form.FORMAT_VERSION,
-        "name": f"imported from {found.tool}",
+        "name": f"imported from {imported.tool}",
         "created": now,
         "finished": now,
         "state": "finished",
-        "study": {"name": IMPORTED, "description": warning(found.tool)},
+        "study": {"name": IMPORTED, "description": warning(imported.tool)},
         "study_text": "",
         "study_path": None,
         "seed": None,
@@ -132,12 +132,14 @@ def _manifest(
         "cells": list(cells.values()),
         "excluded": [],
         IMPORTED: {
-            "from": found.tool,
-            "version": found.version,
+            "from": imported.tool,
+            "version": imported.version,
             "format": format_name,
-            "logs": [{"file": source.path.name, **each} for source, each in about],
+            "logs": [{"file": source.path.name, **details} for source, details in about],
             "trials": trials,
-            "absent": {name: why for names, why in found.absent.items() for name in names.split(", ")},
-            "notes": list(found.notes),
+            "absent": {
+                name: reason for names, reason in imported.absent.items() for name in names.split(", ")
+            },
+            "notes": list(imported.notes),
         },
     }

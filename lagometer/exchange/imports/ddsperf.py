@@ -69,44 +69,49 @@ def read(sources: Sequence[Source], _: Options) -> Imported:
 def _trials(source: Source) -> list[Trial]:
     peers: dict[tuple[str, str, str, int], _Peer] = {}
     lost: int | None = None
-    for place, line in enumerate(source.lines, start=1):
+    for line_number, line in enumerate(source.lines, start=1):
         rate = _RATE.match(line)
         if rate:
             lost = int(rate["lost"])
         if not _BEGINS.match(line):
             continue
-        _add(peers, line, source.where(place))
+        _add(peers, line, source.where(line_number))
     if not peers:
         raise ExchangeError(
             f"{source.path}: throughput alone, no latency; run `ddsperf ping`, or `ddsperf -l sub`"
         )
-    found = list(peers.values())
-    one_writer = len({each.peer for each in found if each.kind == "sublat"}) == 1
-    alike = len({(each.kind, each.size_bytes) for each in found}) == len(found)
+    peer_list = list(peers.values())
+    one_writer = len({peer.peer for peer in peer_list if peer.kind == "sublat"}) == 1
+    alike = len({(peer.kind, peer.size_bytes) for peer in peer_list}) == len(peer_list)
     return [
-        _trial(source, each, lost if each.kind == "sublat" and one_writer else None, not alike)
-        for each in found
+        _trial(source, peer, lost if peer.kind == "sublat" and one_writer else None, not alike)
+        for peer in peer_list
     ]
 
 
 def _add(peers: dict[tuple[str, str, str, int], _Peer], line: str, where: str) -> None:
-    found = _LATENCY.match(line)
-    if not found:
-        why = "if the output was cut off there, remove the line"
+    fields = _LATENCY.match(line)
+    if not fields:
+        advice = "if the output was cut off there, remove the line"
         if re.search(r"\d,\d{3}us", line):
-            why = "its decimals are written with a comma; run it with LC_ALL=C"
-        raise ExchangeError(f"{where}: not a line of latencies as ddsperf prints it; {why}")
-    if len(found["count"]) > 10 or len(found["size"]) > 12:
+            advice = "its decimals are written with a comma; run it with LC_ALL=C"
+        raise ExchangeError(f"{where}: not a line of latencies as ddsperf prints it; {advice}")
+    if len(fields["count"]) > 10 or len(fields["size"]) > 12:
         raise ExchangeError(f"{where}: a count or size that can't be")
-    mean, least, most = (float(found[place]) for place in (6, 7, 11))
-    number = int(found["count"])
-    if not (number and abs(least) < 1e13 and abs(most) < 1e13 and least - 1e-3 <= mean <= most + 1e-3):
-        raise ExchangeError(f"{where}: the mean {mean:g} us is not between minimum and maximum")
-    kind, size = "sublat" if found["kind"] else "ping", int(found["size"])
-    peer = peers.setdefault((found["pid"], kind, found["peer"], size), _Peer(kind, found["peer"], size))
+    mean_us, minimum_us, maximum_us = (float(fields[group]) for group in (6, 7, 11))
+    number = int(fields["count"])
+    if not (
+        number
+        and abs(minimum_us) < 1e13
+        and abs(maximum_us) < 1e13
+        and minimum_us - 1e-3 <= mean_us <= maximum_us + 1e-3
+    ):
+        raise ExchangeError(f"{where}: the mean {mean_us:g} us is not between minimum and maximum")
+    kind, size = "sublat" if fields["kind"] else "ping", int(fields["size"])
+    peer = peers.setdefault((fields["pid"], kind, fields["peer"], size), _Peer(kind, fields["peer"], size))
     peer.number += number
-    peer.sum_us += number * mean
-    peer.least_us, peer.most_us = min(peer.least_us, least), max(peer.most_us, most)
+    peer.sum_us += number * mean_us
+    peer.least_us, peer.most_us = min(peer.least_us, minimum_us), max(peer.most_us, maximum_us)
 
 
 def _trial(source: Source, peer: _Peer, lost: int | None, name_peer: bool) -> Trial:

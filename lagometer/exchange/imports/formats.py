@@ -82,10 +82,12 @@ def import_files(
     """
     sources = _sources(paths)
     chosen = _named(name) if name is not None else _guessed(sources)
-    found = chosen.read(sources, options or Options())
-    cells = write_campaign(chosen.name, sources, found, directory)
-    joined = [[each.path.name for each in trial.files] for trial in found.trials if len(trial.files) > 1]
-    return Outcome(chosen.name, found.tool, cells, len(found.trials), joined, found.notes)
+    imported = chosen.read(sources, options or Options())
+    cells = write_campaign(chosen.name, sources, imported, directory)
+    joined = [
+        [source.path.name for source in trial.files] for trial in imported.trials if len(trial.files) > 1
+    ]
+    return Outcome(chosen.name, imported.tool, cells, len(imported.trials), joined, imported.notes)
 
 
 def _sources(paths: Sequence[Path]) -> list[Source]:
@@ -102,27 +104,28 @@ def _sources(paths: Sequence[Path]) -> list[Source]:
 
 
 def _named(name: str) -> Format:
-    for each in FORMATS:
-        if each.name == name:
-            return each
+    for candidate in FORMATS:
+        if candidate.name == name:
+            return candidate
     raise ExchangeError(f"--format {name}: not known; {known()}")
 
 
 def known() -> str:
     """The formats, for a message."""
-    return "what can be read: " + "; ".join(f"{each.name} ({each.what})" for each in FORMATS)
+    return "what can be read: " + "; ".join(f"{entry.name} ({entry.what})" for entry in FORMATS)
 
 
 def _guessed(sources: Sequence[Source]) -> Format:
     formats = []
     for source in sources:
-        chosen = next((each for each in FORMATS if each.recognises(source)), None)
+        chosen = next((candidate for candidate in FORMATS if candidate.recognises(source)), None)
         if chosen is None:
             raise ExchangeError(f"{source.path}: its format is not known; {known()}")
         formats.append(chosen)
-    for source, each in zip(sources, formats, strict=True):
-        if each is not formats[0]:
+    for source, source_format in zip(sources, formats, strict=True):
+        if source_format is not formats[0]:
             raise ExchangeError(
-                f"{source.path}: {each.name}, but {sources[0].path} is {formats[0].name}; import them apart"
+                f"{source.path}: {source_format.name}, but {sources[0].path} is {formats[0].name}; "
+                "import them apart"
             )
     return formats[0]

@@ -71,11 +71,15 @@ def read(sources: Sequence[Source], options: Options) -> Imported:
         intervals = _intervals(source)
         unit = _unit(source, options)
         if OWN.search(source.text):
-            trials += [_own_trial(source, each) for each in intervals if each.histogram.total]
+            trials += [_own_trial(source, interval) for interval in intervals if interval.histogram.total]
         else:
-            tags = dict.fromkeys(each.tag for each in intervals)
-            of_tags = ([each for each in intervals if each.tag == tag] for tag in tags)
-            trials += [_trial(source, each, unit) for each in of_tags if any(i.histogram.total for i in each)]
+            tags = dict.fromkeys(interval.tag for interval in intervals)
+            by_tag = ([interval for interval in intervals if interval.tag == tag] for tag in tags)
+            trials += [
+                _trial(source, tagged, unit)
+                for tagged in by_tag
+                if any(interval.histogram.total for interval in tagged)
+            ]
         about.append(_about(source, intervals, unit))
     if not trials:
         raise ExchangeError(f"{sources[0].path}: no value was recorded in any interval; leave the file out")
@@ -102,23 +106,23 @@ def _unit(source: Source, options: Options) -> str:
 
 def _intervals(source: Source) -> list[_Interval]:
     start_s = base_s = None
-    found = []
-    for place, line in enumerate(source.lines, start=1):
-        where = source.where(place)
+    intervals = []
+    for line_number, line in enumerate(source.lines, start=1):
+        where = source.where(line_number)
         if line.startswith("#"):
-            said = re.match(r"#\[(StartTime|BaseTime): ([^\s,\]]+)", line)
-            if said:
-                value = number(said[2], where, said[1])
-                start_s, base_s = (value, base_s) if said[1] == "StartTime" else (start_s, value)
+            time_match = re.match(r"#\[(StartTime|BaseTime): ([^\s,\]]+)", line)
+            if time_match:
+                value = number(time_match[2], where, time_match[1])
+                start_s, base_s = (value, base_s) if time_match[1] == "StartTime" else (start_s, value)
             continue
         if not line.strip() or re.match(r'\s*"?(Start)?Timestamp', line):
             continue
-        found.append(_interval(line, where, start_s, base_s))
-    if not found:
+        intervals.append(_interval(line, where, start_s, base_s))
+    if not intervals:
         raise ExchangeError(
             f"{source.path}: no interval in it: the run ended before the first; leave the file out"
         )
-    return found
+    return intervals
 
 
 def _interval(line: str, where: str, start_s: float | None, base_s: float | None) -> _Interval:
@@ -129,17 +133,17 @@ def _interval(line: str, where: str, start_s: float | None, base_s: float | None
             f"{where}: {len(fields)} fields, but an interval has 4 (start, length, max, histogram); "
             "if the log was cut off there, remove the line; decimals need a point (LC_ALL=C)"
         )
-    at_s, length_s, most = (
-        number(text, where, what) for text, what in zip(fields, ("start", "length", "max"), strict=False)
+    at_s, length_s, maximum = (
+        number(text, where, name) for text, name in zip(fields, ("start", "length", "max"), strict=False)
     )
     histogram = decoded(fields[3], where)
-    ratio = _ratio(histogram, most)
+    ratio = _ratio(histogram, maximum)
     return _Interval(
         tag,
         _absolute(at_s, start_s, base_s),
         length_s,
         ratio,
-        ratio is not None or not histogram.total or most <= 0,
+        ratio is not None or not histogram.total or maximum <= 0,
         histogram,
     )
 
@@ -153,13 +157,13 @@ def _absolute(at_s: float, start_s: float | None, base_s: float | None) -> float
     return at_s if at_s > YEAR_S else None
 
 
-def _ratio(histogram: Histogram, most: float) -> float | None:
+def _ratio(histogram: Histogram, maximum: float) -> float | None:
     """By what Interval_Max was divided, if it is the largest value divided by a usual ratio."""
-    if not histogram.total or most <= 0:
+    if not histogram.total or maximum <= 0:
         return None
-    low, high = (float(each[-1]) * histogram.scale for each in (histogram.lowest, histogram.highest))
+    low, high = (float(bounds[-1]) * histogram.scale for bounds in (histogram.lowest, histogram.highest))
     digits = 0.0005  # printed with three decimals
-    return next((each for each in RATIOS if low / each - digits <= most <= high / each + digits), None)
+    return next((ratio for ratio in RATIOS if low / ratio - digits <= maximum <= high / ratio + digits), None)
 
 
 # --- trials
@@ -168,28 +172,28 @@ def _ratio(histogram: Histogram, most: float) -> float | None:
 def _own_trial(source: Source, interval: _Interval) -> Trial:
     """What lagometer exported: the tag names cell and edge, an interval is a trial."""
     cell, _, edge = interval.tag.partition("#")
-    made = _trial(source, [interval], "ns")
-    return Trial(cell.split("/"), made.figures, made.files, {}, made.warnings, edge or form.END_TO_END)
+    trial = _trial(source, [interval], "ns")
+    return Trial(cell.split("/"), trial.figures, trial.files, {}, trial.warnings, edge or form.END_TO_END)
 
 
 def _trial(source: Source, intervals: Sequence[_Interval], unit: str) -> Trial:
-    scales = {each.histogram.scale for each in intervals}
+    scales = {interval.histogram.scale for interval in intervals}
     if len(scales) > 1:
         raise ExchangeError(f"{source.path}: intervals of a tag have several scales; split the log")
-    histogram = joined([each.histogram for each in intervals if each.histogram.total])
+    histogram = joined([interval.histogram for interval in intervals if interval.histogram.total])
     to_ns = UNITS_NS[unit] * histogram.scale
     if float(histogram.highest[-1]) * to_ns >= 2**62:
         raise ExchangeError(
             f"{source.path}: a value of {histogram.highest[-1]} {unit} can't be; is it the unit?"
         )
-    starts = [each.start_s for each in intervals if each.start_s is not None]
+    starts = [interval.start_s for interval in intervals if interval.start_s is not None]
     share = f"{100 * 10.0**-histogram.digits:g} %"
     unit_ns = histogram.unit * to_ns
     bounds = (
         f"quantiles are upper bounds of buckets: above the value by at most {share} of it, or {unit_ns:g} ns"
     )
     warnings = [bounds]
-    if not all(each.fits for each in intervals):
+    if not all(interval.fits for interval in intervals):
         warnings.append("Interval_Max does not fit the histogram of at least one interval")
     parts = [source.path.stem, *([intervals[0].tag] if intervals[0].tag else [])]
     figures = {"started": _iso(min(starts)) if starts else None, **_figures(histogram, to_ns)}
@@ -201,14 +205,14 @@ def _figures(histogram: Histogram, to_ns: float) -> dict[str, Any]:
     middles = (histogram.lowest / 2 + histogram.highest / 2) * to_ns
     mean_ns = float(np.average(middles, weights=histogram.counts))
     squares = float(np.sum(histogram.counts * (middles - mean_ns) ** 2))
-    of = {name: quantile(histogram, permille) for name, permille in PERMILLE.items()}
+    quantiles = {name: quantile(histogram, permille) for name, permille in PERMILLE.items()}
     return {
         "n": total,
         "latency_min_ns": round(int(histogram.lowest.min()) * to_ns),
         "latency_max_ns": round(int(histogram.highest[-1]) * to_ns),
         **{
             f"latency_{name}_ns": None if value is None else round(value * to_ns)
-            for name, value in of.items()
+            for name, value in quantiles.items()
         },
         "latency_mean_ns": mean_ns,
         "latency_sd_ns": (squares / (total - 1)) ** 0.5 if total > 1 else None,
@@ -223,13 +227,13 @@ def _iso(seconds: float) -> str | None:
 
 
 def _about(source: Source, intervals: Sequence[_Interval], unit: str) -> dict[str, Any]:
-    ratios = {each.ratio for each in intervals if each.ratio is not None}
-    said = [line[1:].strip("[]") for line in source.lines[:20] if re.match(r"#\[", line)]
+    ratios = {interval.ratio for interval in intervals if interval.ratio is not None}
+    head_lines = [line[1:].strip("[]") for line in source.lines[:20] if re.match(r"#\[", line)]
     return {
         "unit": unit,
         "intervals": len(intervals),
-        "seconds": sum(each.length_s for each in intervals),
-        "digits": min(each.histogram.digits for each in intervals),
+        "seconds": sum(interval.length_s for interval in intervals),
+        "digits": min(interval.histogram.digits for interval in intervals),
         "max_unit_ratio": ratios.pop() if len(ratios) == 1 else None,
-        "head": said,
+        "head": head_lines,
     }

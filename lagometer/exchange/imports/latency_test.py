@@ -58,38 +58,40 @@ def read(sources: Sequence[Source], _: Options) -> Imported:
                 "trips that they are of; give the file of --export_raw_data, or the printed table"
             )
         raw = first.startswith(RAW)
-        found = _raw(source) if raw else _table(source)
-        if not found:
+        source_trials = _raw(source) if raw else _table(source)
+        if not source_trials:
             raise ExchangeError(f"{source.path}: no payload was measured; leave the file out")
-        trials += found
+        trials += source_trials
         about.append({"content": "every latency" if raw else "the printed table"})
     return Imported(TOOL, None, trials, about, ABSENT, [NOTE])
 
 
-def _trial(source: Source, payload_bytes: int, figures: dict[str, Any], more: Sequence[str] = ()) -> Trial:
+def _trial(
+    source: Source, payload_bytes: int, figures: dict[str, Any], more_warnings: Sequence[str] = ()
+) -> Trial:
     factors = {"adapter": f"{TOOL}:fastdds", "payload_bytes": payload_bytes}
-    return Trial([f"{payload_bytes}B"], figures, [source], factors, [HALVED, *more])
+    return Trial([f"{payload_bytes}B"], figures, [source], factors, [HALVED, *more_warnings])
 
 
 def _raw(source: Source) -> list[Trial]:
     """Every latency in microseconds with six digits, payload after payload."""
-    start = next(place for place, line in enumerate(source.lines) if line.strip() == RAW)
+    start = next(index for index, line in enumerate(source.lines) if line.strip() == RAW)
     runs: list[tuple[int, list[int]]] = []
-    before = 0
-    for place, line in enumerate(source.lines[start + 1 :], start=start + 2):
+    previous = 0
+    for line_number, line in enumerate(source.lines[start + 1 :], start=start + 2):
         if not line.strip():
             continue
-        where = source.where(place)
+        where = source.where(line_number)
         fields = line.split(",")
         if len(fields) != 3:
-            why = COMMAS if len(fields) == 4 else "if the file was cut off there, remove the line"
-            raise ExchangeError(f"{where}: {len(fields)} fields, but 3 columns; {why}")
+            advice = COMMAS if len(fields) == 4 else "if the file was cut off there, remove the line"
+            raise ExchangeError(f"{where}: {len(fields)} fields, but 3 columns; {advice}")
         sample, payload_bytes = count(fields[0], where, "Sample"), count(fields[1], where, "Payload")
-        if sample != before + 1:
+        if sample != previous + 1:
             raise ExchangeError(
-                f"{where}: sample {sample} follows {before}; lines are missing or twice there"
+                f"{where}: sample {sample} follows {previous}; lines are missing or twice there"
             )
-        before = sample
+        previous = sample
         latency_us = number(fields[2], where, "Latency")
         if not 0 <= latency_us < 1e12:
             raise ExchangeError(f"{where}: a latency of {latency_us:g} us can't be")
@@ -97,50 +99,52 @@ def _raw(source: Source) -> list[Trial]:
             runs.append((payload_bytes, []))
         runs[-1][1].append(round(latency_us * 1000))
     return [
-        _trial(source, payload_bytes, figures_of(np.array(each, dtype=np.int64)))
-        for payload_bytes, each in runs
+        _trial(source, payload_bytes, figures_of(np.array(latencies_ns, dtype=np.int64)))
+        for payload_bytes, latencies_ns in runs
     ]
 
 
 def _table(source: Source) -> list[Trial]:
     """The rows below each head."""
     trials = []
-    within = False
-    for place, line in enumerate(source.lines, start=1):
+    in_table = False
+    for line_number, line in enumerate(source.lines, start=1):
         if _TABLE.match(line):
-            within = True
-        elif within and re.match(r"\s*[\d.+-]+\s*,", line) and not re.match(r"-{4}", line):
-            trials.append(_row(source, line, source.where(place)))
-        elif within and line.strip() and not re.match(r"-{4}", line):
-            within = False
+            in_table = True
+        elif in_table and re.match(r"\s*[\d.+-]+\s*,", line) and not re.match(r"-{4}", line):
+            trials.append(_row(source, line, source.where(line_number)))
+        elif in_table and line.strip() and not re.match(r"-{4}", line):
+            in_table = False
     return trials
 
 
 def _row(source: Source, line: str, where: str) -> Trial:
     fields = [field.strip() for field in line.split(",")]
     if len(fields) != len(COLUMNS):
-        why = COMMAS if len(fields) > len(COLUMNS) else "if the output was cut off there, remove the line"
-        raise ExchangeError(f"{where}: {len(fields)} fields, but {len(COLUMNS)} columns; {why}")
+        advice = COMMAS if len(fields) > len(COLUMNS) else "if the output was cut off there, remove the line"
+        raise ExchangeError(f"{where}: {len(fields)} fields, but {len(COLUMNS)} columns; {advice}")
     texts = dict(zip(COLUMNS, fields, strict=True))
     total = count(texts["Samples"], where, "Samples")
     if total == 0 or total > 2**53:
         raise ExchangeError(f"{where}: {total} samples; nothing came back, remove the line")
-    us = {name: number(texts[name], where, name) for name in ("stdev", "mean", "min", "max")}
-    if not (0 <= us["min"] <= us["mean"] + 1e-3 and us["mean"] <= us["max"] + 1e-3 < 1e12):
-        raise ExchangeError(f"{where}: the mean {us['mean']:g} is not between minimum and maximum")
+    times_us = {name: number(texts[name], where, name) for name in ("stdev", "mean", "min", "max")}
+    if not (
+        0 <= times_us["min"] <= times_us["mean"] + 1e-3 and times_us["mean"] <= times_us["max"] + 1e-3 < 1e12
+    ):
+        raise ExchangeError(f"{where}: the mean {times_us['mean']:g} is not between minimum and maximum")
     figures: dict[str, Any] = {
         "n": total,
-        "latency_min_ns": round(us["min"] * 1000),
-        "latency_max_ns": round(us["max"] * 1000),
-        "latency_mean_ns": us["mean"] * 1000,
-        "latency_sd_ns": us["stdev"] * 1000 * math.sqrt(total / (total - 1)) if total > 1 else None,
+        "latency_min_ns": round(times_us["min"] * 1000),
+        "latency_max_ns": round(times_us["max"] * 1000),
+        "latency_mean_ns": times_us["mean"] * 1000,
+        "latency_sd_ns": times_us["stdev"] * 1000 * math.sqrt(total / (total - 1)) if total > 1 else None,
     }
     for name, (column, share) in SHARES.items():
         value = maybe_number(texts[column])
         if value is None or abs(value) == math.inf:
             raise ExchangeError(f"{where}: {texts[column][:40]!r} is not a number ({column})")
-        ours = _ours(total, share) and not math.isnan(value)
-        figures[f"latency_{name}_ns"] = round(value * 1000) if ours else None
+        comparable = _ours(total, share) and not math.isnan(value)
+        figures[f"latency_{name}_ns"] = round(value * 1000) if comparable else None
     check_order(figures, where)
     return _trial(source, count(texts["Bytes"], where, "Bytes"), figures)
 

@@ -69,7 +69,8 @@ def read(sources: Sequence[Source], _: Options) -> Imported:
     versions = sorted({log.head.version for log in logs if log.head.version})
     return Imported(
         tool=TOOL,
-        version=", ".join(f"git hash {each}" if _is_hash(each) else each for each in versions) or None,
+        version=", ".join(f"git hash {version}" if _is_hash(version) else version for version in versions)
+        or None,
         trials=[_trial(run) for run in runs],
         about=[_about(log) for log in logs],
         absent=ABSENT,
@@ -88,7 +89,7 @@ def _runs(logs: Sequence[Log]) -> list[_Run]:
     """One per trial, in the order of the logs that hold latencies."""
     publishers = [log for log in logs if log.latencies is None]
     relays = [log for log in logs if log.head.roundtrip == "relay"]
-    heard = [log for log in logs if log.latencies is not None and log not in relays]
+    with_latencies = [log for log in logs if log.latencies is not None and log not in relays]
     mains = {_without_mode(log) for log in logs if log.head.roundtrip == "main"}
     for relay in relays:
         if _without_mode(relay) not in mains:
@@ -97,17 +98,19 @@ def _runs(logs: Sequence[Log]) -> list[_Run]:
                 "give the log of the other side (Main) as well"
             )
     publishers = [log for log in publishers if log not in relays]
-    partner = _joined([log for log in heard if log.sent is None], publishers)
-    return [_Run(log, log if log.sent is not None else partner.get(id(log))) for log in heard]
+    partner = _joined([log for log in with_latencies if log.sent is None], publishers)
+    return [_Run(log, log if log.sent is not None else partner.get(id(log))) for log in with_latencies]
 
 
 def _without_mode(log: Log) -> tuple[tuple[str, str], ...]:
-    return tuple(each for each in log.head.run if each[0].lower() not in ("roundtrip mode", "roundtrip_mode"))
+    return tuple(
+        entry for entry in log.head.run if entry[0].lower() not in ("roundtrip mode", "roundtrip_mode")
+    )
 
 
 def _joined(subscribers: Sequence[Log], publishers: Sequence[Log]) -> dict[int, Log]:
     """The publisher of each subscriber, by the id of its log. Raises ExchangeError for one without any."""
-    found: dict[int, Log] = {}
+    partners: dict[int, Log] = {}
     for head in dict.fromkeys(log.head.run for log in publishers):
         senders = [log for log in publishers if log.head.run == head]
         takers = [log for log in subscribers if log.head.run == head]
@@ -121,17 +124,17 @@ def _joined(subscribers: Sequence[Log], publishers: Sequence[Log]) -> dict[int, 
                 f"{senders[0].source.path}: {len(senders)} logs of publishers but {len(takers)} of "
                 "subscribers have this head, so which belong together can't be told; import them run by run"
             )
-        found.update((id(taker), sender) for taker, sender in _in_pairs(takers, senders))
-    return found
+        partners.update((id(taker), sender) for taker, sender in _in_pairs(takers, senders))
+    return partners
 
 
 def _in_pairs(takers: Sequence[Log], senders: Sequence[Log]) -> list[tuple[Log, Log]]:
     """By the time at which they were written, where they tell it; else in the order of the arguments."""
     if len(takers) == 1:
         return [(takers[0], senders[0])]
-    ends = [[_written(log) for log in each] for each in (takers, senders)]
-    times = [[end for end in each if end is not None] for each in ends]
-    if any(len(each) < len(takers) for each in times):
+    ends = [[_written(log) for log in side] for side in (takers, senders)]
+    times = [[end for end in side_ends if end is not None] for side_ends in ends]
+    if any(len(side_times) < len(takers) for side_times in times):
         return list(zip(takers, senders, strict=True))
     by_time = [
         [log for _, _, log in sorted(zip(end, range(len(end)), logs, strict=True))]
@@ -148,11 +151,11 @@ def _in_pairs(takers: Sequence[Log], senders: Sequence[Log]) -> list[tuple[Log, 
 
 def _written(log: Log) -> datetime | None:
     """When a JSON log was written: its name ends with that."""
-    found = re.search(r"_(\d\d-\d\d-\d{4}_\d\d-\d\d-\d\d)$", str(log.head.raw.get("final_logfile_name", "")))
-    if not found:
+    stamp = re.search(r"_(\d\d-\d\d-\d{4}_\d\d-\d\d-\d\d)$", str(log.head.raw.get("final_logfile_name", "")))
+    if not stamp:
         return None
     try:
-        return datetime.strptime(found[1], "%d-%m-%Y_%H-%M-%S")  # noqa: DTZ007 a difference alone is wanted
+        return datetime.strptime(stamp[1], "%d-%m-%Y_%H-%M-%S")  # noqa: DTZ007 a difference alone is wanted
     except ValueError:
         return None
 
@@ -202,9 +205,9 @@ def _sent(run: _Run) -> tuple[int | None, list[str]]:
     return log.sent.low, []
 
 
-def _range(what: str, span: Span) -> str:
+def _range(name: str, span: Span) -> str:
     return (
-        f"{what} is not known exactly ({span.low} to {span.high}): rows are cut to whole numbers per second"
+        f"{name} is not known exactly ({span.low} to {span.high}): rows are cut to whole numbers per second"
     )
 
 

@@ -55,19 +55,19 @@ class Divisor:
 
 def divisors(rows: Sequence[Row], between_starts: bool, json: bool) -> list[Divisor]:
     """One per row. `between_starts`: as up to 1.1.0; the first row must have had others before it."""
-    found: list[Divisor] = []
-    for place, row in enumerate(rows):
+    row_divisors: list[Divisor] = []
+    for index, row in enumerate(rows):
         digits = 0.0 if json else DIGITS_S + SINGLE * row.took_s
         if not between_starts:
-            found.append(Divisor(row.took_s, digits))
-        elif place == 0:
-            found.append(Divisor(row.took_s, digits + AFTER_IGNORED_S))
+            row_divisors.append(Divisor(row.took_s, digits))
+        elif index == 0:
+            row_divisors.append(Divisor(row.took_s, digits + AFTER_IGNORED_S))
         else:
-            before = rows[place - 1]
-            took = (row.experiment_s - row.took_s) - (before.experiment_s - before.took_s)
+            previous = rows[index - 1]
+            took = (row.experiment_s - row.took_s) - (previous.experiment_s - previous.took_s)
             single = 0.0 if json else 2 * DIGITS_S + 2 * SINGLE * row.experiment_s
-            found.append(Divisor(max(took, 0.0), JITTER_S + single))
-    return found
+            row_divisors.append(Divisor(max(took, 0.0), JITTER_S + single))
+    return row_divisors
 
 
 def messages(per_second: int, time: Divisor, entities: int) -> Span:
@@ -86,31 +86,31 @@ def messages(per_second: int, time: Divisor, entities: int) -> Span:
 def received(rows: Sequence[Row], times: Sequence[Divisor], subscribers: int, per_second: bool) -> list[Span]:
     """What each row received; `per_second`: its latencies are its own, so they show that there were any."""
     sizes = _sizes(rows, subscribers)
-    found = []
+    spans = []
     for row, time in zip(rows, times, strict=True):
         span = messages(row.received, time, subscribers)
         if not row.received and not row.data_bytes and (not per_second or not row.heard):
             span = Span(0, 0)
         elif not row.received and (row.data_bytes or (per_second and row.heard)):
             span = Span(1, max(1, span.high))
-        found.append(_narrowed(span, row, time, sizes, subscribers))
-    return found
+        spans.append(_narrowed(span, row, time, sizes, subscribers))
+    return spans
 
 
 def total(spans: Sequence[Span]) -> Span:
     """The sum."""
-    return Span(sum(each.low for each in spans), sum(each.high for each in spans))
+    return Span(sum(span.low for span in spans), sum(span.high for span in spans))
 
 
 def _sizes(rows: Sequence[Row], subscribers: int) -> tuple[float, float] | None:
     """Between which numbers of bytes a message has, if all have the same; None if that can't be told."""
-    told = [row for row in rows if row.received and row.data_bytes]
-    if not told:
+    counted = [row for row in rows if row.received and row.data_bytes]
+    if not counted:
         return None
-    least = max(row.data_bytes / (row.received + subscribers) for row in told)
-    most = min((row.data_bytes + subscribers) / row.received for row in told)
-    least, most = math.ceil(least - 1e-6), math.floor(most + 1e-6)
-    return (least, most) if 0 < least <= most else None
+    size_min = max(row.data_bytes / (row.received + subscribers) for row in counted)
+    size_max = min((row.data_bytes + subscribers) / row.received for row in counted)
+    size_min, size_max = math.ceil(size_min - 1e-6), math.floor(size_max + 1e-6)
+    return (size_min, size_max) if 0 < size_min <= size_max else None
 
 
 def _narrowed(

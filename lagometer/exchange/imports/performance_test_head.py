@@ -65,7 +65,7 @@ def of_csv(head: Mapping[str, str]) -> Head:
     quality = head.get("QOS", "")
     names = {"Reliability": "reliability", "Durability": "durability"}
     names |= {"History kind": "history", "History depth": "depth"}
-    said = {mine: re.search(rf"{theirs}: (\S+)", quality) for theirs, mine in names.items()}
+    matches = {mine: re.search(rf"{theirs}: (\S+)", quality) for theirs, mine in names.items()}
     implementation = head.get("RMW Implementation") or head.get("rmw_implementation") or ""
     return Head(
         raw=head,
@@ -74,7 +74,11 @@ def of_csv(head: Mapping[str, str]) -> Head:
         implementation=implementation if implementation not in ("", "N/A") else None,
         message=head.get("Msg name") or head.get("Topic name") or None,
         rate_hz=_rate(head.get("Publishing rate")),
-        quality={mine: each[1].lower() for mine, each in said.items() if each and each[1] != "DEFAULT"},
+        quality={
+            mine: qos_match[1].lower()
+            for mine, qos_match in matches.items()
+            if qos_match and qos_match[1] != "DEFAULT"
+        },
         publishers=_entities(head.get("Number of publishers")),
         subscribers=_entities(head.get("Number of subscribers")),
         roundtrip=head.get("Roundtrip Mode", "none").lower(),

@@ -110,12 +110,12 @@ def read_log(source: Source) -> Log:
         counted, times = counted[1:], times[1:]
     head = table.head
     per_row = received(counted, times, max(1, head.subscribers or 1), not writer.cumulative)
-    heard, beyond = total(per_row), False
+    arrived, beyond = total(per_row), False
     rows = table.rows if writer.cumulative else counted
     if table.json:
-        own = [row.n or 0 for row in rows]
-        number = own[-1] if writer.cumulative and own else sum(own)
-        heard = Span(number, number)
+        counts = [row.n or 0 for row in rows]
+        number = counts[-1] if writer.cumulative and counts else sum(counts)
+        arrived = Span(number, number)
     elif writer.cumulative:
         beyond = len(counted) < len(table.rows) and table.rows[0].heard
     sent = [
@@ -128,10 +128,10 @@ def read_log(source: Source) -> Log:
         head=head,
         writer=writer,
         decided=decided,
-        received=heard,
+        received=arrived,
         sent=total(sent) if any(row.sent for row in counted) else None,
         lost=total(lost),
-        latencies=_latencies(rows, per_row, writer, heard),
+        latencies=_latencies(rows, per_row, writer, arrived),
         left_out=len(table.rows) - len(counted),
         beyond=beyond,
     )
@@ -171,8 +171,8 @@ def _in_integers(row: Row) -> bool | None:
     if row.n is None:
         return True if row.received == 1 and math.isnan(row.variance_s2) else None
     if row.n > 1 and row.squares_s2 and row.variance_s2 > 0:
-        over = row.squares_s2 / row.variance_s2
-        return abs(over - (row.n - 1)) < abs(over - row.n)
+        divisor = row.squares_s2 / row.variance_s2
+        return abs(divisor - (row.n - 1)) < abs(divisor - row.n)
     return None
 
 
@@ -180,17 +180,17 @@ def _grows_in_number(rows: Sequence[Row]) -> bool:
     """Whether `latency_n` counts all messages so far: which sum is nearer to what the rows say per second."""
     counted = [row for row in rows if not row.since_boot]
     estimate = sum(row.received * row.took_s for row in counted)
-    own = sum(row.n or 0 for row in counted)
+    summed = sum(row.n or 0 for row in counted)
     grown = (rows[-1].n or 0) - (rows[0].n or 0 if rows[0].since_boot and len(rows) > 1 else 0)
     monotone = all((a.n or 0) <= (b.n or 0) for a, b in itertools.pairwise(rows))
-    return monotone and len(counted) > 1 and abs(grown - estimate) < abs(own - estimate)
+    return monotone and len(counted) > 1 and abs(grown - estimate) < abs(summed - estimate)
 
 
 def _breaks_at(rows: Sequence[Row]) -> Row | None:
     """The first row that can't be of all messages so far: its minimum rises or its maximum falls."""
-    heard = [row for row in rows if row.heard]
-    for before, row in itertools.pairwise(heard):
-        if row.least_s > before.least_s or row.most_s < before.most_s:
+    with_latencies = [row for row in rows if row.heard]
+    for previous, row in itertools.pairwise(with_latencies):
+        if row.least_s > previous.least_s or row.most_s < previous.most_s:
             return row
     return None
 
@@ -208,33 +208,35 @@ def _check_growing(rows: Sequence[Row], writer: Writer) -> None:
 # --- latencies
 
 
-def _latencies(rows: Sequence[Row], counts: Sequence[Span], writer: Writer, heard: Span) -> Latencies | None:
+def _latencies(
+    rows: Sequence[Row], counts: Sequence[Span], writer: Writer, arrived: Span
+) -> Latencies | None:
     """Of all messages; null if there are none."""
     if writer.cumulative:
         last = rows[-1]
         if not last.heard:
             return None
-        number = last.n if last.n is not None else heard.middle
+        number = last.n if last.n is not None else arrived.middle
         return Latencies(last.least_s, last.most_s, last.mean_s, _sd(number, _squares(last, number, writer)))
-    weighed = [
+    weighted = [
         (row, row.n if row.n is not None else span.middle)
         for row, span in zip(rows, counts, strict=True)
         if row.heard
     ]
-    weighed = [(row, number) for row, number in weighed if number]
-    number = sum(each for _, each in weighed)
+    weighted = [(row, number) for row, number in weighted if number]
+    number = sum(count for _, count in weighted)
     if not number:
         return None
-    mean_s = sum(each * row.mean_s for row, each in weighed) / number
+    mean_s = sum(count * row.mean_s for row, count in weighted) / number
     squares: float | None = 0.0
-    for row, each in weighed:
-        within = _squares(row, each, writer)
-        if squares is None or within is None:
+    for row, count in weighted:
+        row_squares = _squares(row, count, writer)
+        if squares is None or row_squares is None:
             squares = None
         else:
-            squares += within + each * (row.mean_s - mean_s) ** 2
-    least_s = min(row.least_s for row, _ in weighed)
-    return Latencies(least_s, max(row.most_s for row, _ in weighed), mean_s, _sd(number, squares))
+            squares += row_squares + count * (row.mean_s - mean_s) ** 2
+    least_s = min(row.least_s for row, _ in weighted)
+    return Latencies(least_s, max(row.most_s for row, _ in weighted), mean_s, _sd(number, squares))
 
 
 def _squares(row: Row, number: int, writer: Writer) -> float | None:

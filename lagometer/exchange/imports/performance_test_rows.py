@@ -88,7 +88,7 @@ def read_table(source: Source) -> Table:
 
 def _csv_table(source: Source) -> Table:
     lines = source.lines
-    start = next((place for place, line in enumerate(lines) if line.strip().startswith("---")), None)
+    start = next((index for index, line in enumerate(lines) if line.strip().startswith("---")), None)
     if start is None or start + 1 >= len(lines) or not lines[start + 1].strip():
         raise ExchangeError(f"{source.path}: no line {START!r} with a table after it; not a log of {TOOL}")
     head = _head(lines[:start])
@@ -123,15 +123,15 @@ def _check_columns(names: Sequence[str], where: str) -> None:
     absent = [name for name in REQUIRED if name not in names]
     if absent:
         raise ExchangeError(f"{where}: column {absent[0]!r} is missing; not a log of {TOOL} {VERSIONS}")
-    strange = [name for name in names if name not in {*COLUMNS, *RESERVES}]
-    if strange:
+    unknown = [name for name in names if name not in {*COLUMNS, *RESERVES}]
+    if unknown:
         raise ExchangeError(
-            f"{where}: {TOOL} {VERSIONS}, which can be read, has no column {strange[0]!r}; "
+            f"{where}: {TOOL} {VERSIONS}, which can be read, has no column {unknown[0]!r}; "
             "another version may mean something else by the others"
         )
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ExchangeError(f"{where}: column {twice[0]!r} appears twice")
+    duplicates = [name for name in names if names.count(name) > 1]
+    if duplicates:
+        raise ExchangeError(f"{where}: column {duplicates[0]!r} appears twice")
     for group in (RESERVES, RESOURCES):  # Windows has no resources
         lacking = [name for name in group if name not in names]
         if 0 < len(lacking) < len(group):
@@ -141,10 +141,10 @@ def _check_columns(names: Sequence[str], where: str) -> None:
 def _csv_row(names: Sequence[str], cells: Sequence[str], where: str) -> Row:
     """One row; infinite and absent figures (`-nan`) included."""
     if len(cells) != len(names):
-        cut = "if the log was cut off there, remove the line"
+        advice = "if the log was cut off there, remove the line"
         if len(cells) > len(names):
-            cut = "if its decimals are written with a comma, run the tool with LC_ALL=C"
-        raise ExchangeError(f"{where}: {len(cells)} fields, but {len(names)} columns; {cut}")
+            advice = "if its decimals are written with a comma, run the tool with LC_ALL=C"
+        raise ExchangeError(f"{where}: {len(cells)} fields, but {len(names)} columns; {advice}")
     texts = dict(zip(names, cells, strict=True))
     values: dict[str, float] = {}
     for name in REQUIRED:
@@ -155,7 +155,7 @@ def _csv_row(names: Sequence[str], cells: Sequence[str], where: str) -> Row:
             )
         values[name] = value
     _check_counts({name: values[name] for name in REQUIRED if name not in LATENCIES}, where)
-    least, most, mean, variance = (values[name] / 1000 for name in LATENCIES)
+    minimum, maximum, mean, variance = (values[name] / 1000 for name in LATENCIES)
     row = Row(
         where=where,
         experiment_s=values["T_experiment"],
@@ -164,8 +164,8 @@ def _csv_row(names: Sequence[str], cells: Sequence[str], where: str) -> Row:
         sent=int(values["sent"]),
         lost=int(values["lost"]),
         data_bytes=int(values["data_received"]),
-        least_s=least,
-        most_s=most,
+        least_s=minimum,
+        most_s=maximum,
         mean_s=mean,
         variance_s2=variance,
         n=None,
@@ -181,7 +181,7 @@ def _csv_row(names: Sequence[str], cells: Sequence[str], where: str) -> Row:
 
 def _json_table(source: Source) -> Table:
     try:
-        whole = json.loads(source.text)
+        document = json.loads(source.text)
     except json.JSONDecodeError as error:
         raise ExchangeError(
             f"{source.where(error.lineno)}: not JSON from column {error.colno} on ({error.msg}); "
@@ -191,54 +191,54 @@ def _json_table(source: Source) -> Table:
         raise ExchangeError(
             f"{source.path}: not JSON that can be read ({error}); not a log of {TOOL}"
         ) from error
-    results = whole.get("analysis_results") if isinstance(whole, dict) else None
+    results = document.get("analysis_results") if isinstance(document, dict) else None
     if not isinstance(results, list):
         raise ExchangeError(f"{source.path}: no list 'analysis_results' in it; not a JSON log of {TOOL}")
-    head = {key: value for key, value in whole.items() if key != "analysis_results"}
+    head = {key: value for key, value in document.items() if key != "analysis_results"}
     if "com_mean_str" not in head:
         raise ExchangeError(f"{source.path}: its head has no 'com_mean_str'; not a JSON log of {TOOL}")
     rows = [
-        _json_row(each, f"{source.path}: analysis_results[{place}]") for place, each in enumerate(results)
+        _json_row(result, f"{source.path}: analysis_results[{index}]") for index, result in enumerate(results)
     ]
-    reserves = any(isinstance(each, dict) and "pub_loop_time_reserve_min" in each for each in results)
+    reserves = any(isinstance(result, dict) and "pub_loop_time_reserve_min" in result for result in results)
     return Table(of_json(head), rows, reserves, True)
 
 
-def _json_row(each: object, where: str) -> Row:
-    if not isinstance(each, dict):
+def _json_row(result: object, where: str) -> Row:
+    if not isinstance(result, dict):
         raise ExchangeError(f"{where}: an object was expected; not a JSON log of {TOOL}")
-    whole = {
-        name: _json_number(each, name, where) for name in ("experiment_start", "loop_start", *JSON_COUNTS)
+    counts = {
+        name: _json_number(result, name, where) for name in ("experiment_start", "loop_start", *JSON_COUNTS)
     }
-    _check_counts(whole, where)
-    count, least, most, mean, variance = (_json_number(each, name, where) for name in JSON_LATENCIES)
+    _check_counts(counts, where)
+    count, minimum, maximum, mean, variance = (_json_number(result, name, where) for name in JSON_LATENCIES)
     if not (0 <= count < 2**53 and count == int(count)):
         raise ExchangeError(f"{where}: {count:g} in 'latency_n' can't be")
-    heard, sent, lost, data = (int(whole[name]) for name in JSON_COUNTS)
+    received, sent, lost, data_bytes = (int(counts[name]) for name in JSON_COUNTS)
     row = Row(
         where=where,
-        experiment_s=whole["experiment_start"] / 1e9,
-        took_s=whole["loop_start"] / 1e9,
-        received=heard,
+        experiment_s=counts["experiment_start"] / 1e9,
+        took_s=counts["loop_start"] / 1e9,
+        received=received,
         sent=sent,
         lost=lost,
-        data_bytes=data,
-        least_s=least,
-        most_s=most,
+        data_bytes=data_bytes,
+        least_s=minimum,
+        most_s=maximum,
         mean_s=mean,
         variance_s2=variance,
         n=int(count),
-        squares_s2=_json_number(each, "latency_M2", where),
+        squares_s2=_json_number(result, "latency_M2", where),
     )
     if row.n:
         _check_latencies(row, JSON_LATENCIES[1:], where)
     return row
 
 
-def _json_number(each: Mapping[str, Any], name: str, where: str) -> float:
-    if name not in each:
+def _json_number(result: Mapping[str, Any], name: str, where: str) -> float:
+    if name not in result:
         raise ExchangeError(f"{where}: {name!r} is missing; not a JSON log of {TOOL} {VERSIONS}")
-    value = each[name]
+    value = result[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > sys.float_info.max:
         raise ExchangeError(f"{where}: {str(value)[:40]!r} in {name!r} is not a number")
     return float(value)

@@ -48,24 +48,24 @@ def read(sources: Sequence[Source], _: Options) -> Imported:
     """Reads files: a trial per subscription. Raises ExchangeError."""
     trials: list[Trial] = []
     for source in sources:
-        found = _trials(source)
-        if not found:
+        source_trials = _trials(source)
+        if not source_trials:
             raise ExchangeError(f"{source.path}: no subscription received a message; leave the file out")
-        trials += found
+        trials += source_trials
     return Imported(TOOL, None, trials, [{} for _ in sources], ABSENT, [LOST_NOTE])
 
 
 def _words(line: str) -> list[str]:
-    return [each.strip() for each in line.split(",")] if "," in line else line.split()
+    return [word.strip() for word in line.split(",")] if "," in line else line.split()
 
 
 def _trials(source: Source) -> list[Trial]:
     trials: list[Trial] = []
     title = ""
     names: list[str] = []
-    for place, line in enumerate(source.lines, start=1):
+    for line_number, line in enumerate(source.lines, start=1):
         words = _words(line)
-        where = source.where(place)
+        where = source.where(line_number)
         if not words or not line.strip():
             continue
         if _TITLE.match(line):
@@ -95,29 +95,39 @@ def _row(source: Source, words: Sequence[str], where: str) -> Trial | None:
             "run it with --csv-out on; if the file was cut off there, remove the line"
         )
     texts = dict(zip(COLUMNS, words, strict=True))
-    heard, too_late, lost = (
+    received, too_late, lost = (
         count(texts[name], where, name) for name in ("received_msgs", "too_late_msgs", "lost_msgs")
     )
-    if too_late > heard:
-        raise ExchangeError(f"{where}: {too_late} of {heard} messages came too late; that can't be")
-    if not heard:
+    if too_late > received:
+        raise ExchangeError(f"{where}: {too_late} of {received} messages came too late; that can't be")
+    if not received:
         return None
-    us = {name: _time(texts[f"{name}_us"], where, f"{name}_us") for name in ("mean", "sd", "min", "max")}
-    figures: dict[str, Any] = {"n": heard, "lost": lost}
+    times_us = {
+        name: _time(texts[f"{name}_us"], where, f"{name}_us") for name in ("mean", "sd", "min", "max")
+    }
+    figures: dict[str, Any] = {"n": received, "lost": lost}
     warnings = []
-    least, most, mean, sd = (us[name] for name in ("min", "max", "mean", "sd"))
-    if least is not None:
-        figures["latency_min_ns"] = round(least * 1000)
+    minimum_us, maximum_us, mean_us, sd_us = (times_us[name] for name in ("min", "max", "mean", "sd"))
+    if minimum_us is not None:
+        figures["latency_min_ns"] = round(minimum_us * 1000)
     if too_late:
         warnings.append(
             f"{too_late} messages came too late: no mean, deviation or maximum, which leave those out"
         )
-    elif least is None or most is None or mean is None or sd is None or not least - 1 <= mean <= most + 1:
+    elif (
+        minimum_us is None
+        or maximum_us is None
+        or mean_us is None
+        or sd_us is None
+        or not minimum_us - 1 <= mean_us <= maximum_us + 1
+    ):
         raise ExchangeError(f"{where}: the mean {texts['mean_us']} is not between minimum and maximum")
     else:
-        figures["latency_max_ns"] = round(most * 1000)
-        figures["latency_mean_ns"] = mean * 1000
-        figures["latency_sd_ns"] = sd * 1000 * math.sqrt(heard / (heard - 1)) if heard > 1 else None
+        figures["latency_max_ns"] = round(maximum_us * 1000)
+        figures["latency_mean_ns"] = mean_us * 1000
+        figures["latency_sd_ns"] = (
+            sd_us * 1000 * math.sqrt(received / (received - 1)) if received > 1 else None
+        )
     rate = maybe_number(texts["freq_hz"])
     factors = {
         "adapter": f"{TOOL}:ros2",
@@ -128,9 +138,9 @@ def _row(source: Source, words: Sequence[str], where: str) -> Trial | None:
     return Trial(parts, figures, [source], factors, warnings)
 
 
-def _time(text: str, where: str, what: str) -> float | None:
+def _time(text: str, where: str, column: str) -> float | None:
     """A time in microseconds with six digits; null for `nan`, of no message at all."""
     value = maybe_number(text)
     if value is None or not (math.isnan(value) or 0 <= value < LARGEST_US):
-        raise ExchangeError(f"{where}: {text[:40]!r} is not a time in us ({what})")
+        raise ExchangeError(f"{where}: {text[:40]!r} is not a time in us ({column})")
     return None if math.isnan(value) else value

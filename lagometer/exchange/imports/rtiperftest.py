@@ -57,25 +57,28 @@ def read(sources: Sequence[Source], options: Options) -> Imported:
     for source in sources:
         samples = any(_SAMPLES.match(line) for line in source.lines)
         runs = _samples(source, options) if samples else _output(source)
-        for place, run in enumerate(runs):
-            trials.append(_trial(source, run, place if samples and len(runs) > 1 else None))
+        for index, run in enumerate(runs):
+            trials.append(_trial(source, run, index if samples and len(runs) > 1 else None))
         about.append({"content": "the file of samples" if samples else "intervals", "unit": options.unit})
     version = re.search(r"[Pp]erftest (\d+\.\d+[.\d]*)", "\n".join(sources[0].lines[:20]))
     return Imported(TOOL, version[1] if version else None, trials, about, ABSENT, [NOTE])
 
 
-def _trial(source: Source, run: _Run, place: int | None) -> Trial:
+def _trial(source: Source, run: _Run, index: int | None) -> Trial:
     figures = figures_of(np.array(run.latencies_ns, dtype=np.int64))
-    said = run.mean_us
-    if said is not None and abs(figures["latency_mean_ns"] / 1000 - said) > run.digit_us * 1.01:
+    printed_mean_us = run.mean_us
+    if (
+        printed_mean_us is not None
+        and abs(figures["latency_mean_ns"] / 1000 - printed_mean_us) > run.digit_us * 1.01
+    ):
         raise ExchangeError(
-            f"{run.where}: the mean is {said:g} us here, but that of the lines before is "
+            f"{run.where}: the mean is {printed_mean_us:g} us here, but that of the lines before is "
             f"{figures['latency_mean_ns'] / 1000:.3f}; lines are missing or there twice"
         )
     factors = {"adapter": f"{TOOL}:connext", "payload_bytes": run.length_bytes}
     if run.length_bytes is not None:
         return Trial([f"{run.length_bytes}B"], figures, [source], factors, [HALVED])
-    parts = [source.path.stem, *([f"run-{place}"] if place is not None else [])]
+    parts = [source.path.stem, *([f"run-{index}"] if index is not None else [])]
     return Trial(parts, figures, [source], factors, [HALVED])
 
 
@@ -83,8 +86,8 @@ def _output(source: Source) -> list[_Run]:
     """The intervals; summaries are not read, since what they have follows from those."""
     runs: list[_Run] = []
     mode = ""
-    seen = set()
-    for place, line in enumerate(source.lines, start=1):
+    modes = set()
+    for line_number, line in enumerate(source.lines, start=1):
         if _INTERVALS.match(line):
             mode, columns = "intervals", line.count(",") + 1
             runs.append(_Run(None))
@@ -93,17 +96,17 @@ def _output(source: Source) -> list[_Run]:
         elif _THROUGHPUT.match(line):
             mode = "throughput"
         elif mode == "intervals" and _NUMBERS.match(line):
-            _interval(runs, line, columns, source.where(place))
-        seen.add(mode)
+            _interval(runs, line, columns, source.where(line_number))
+        modes.add(mode)
     runs = [run for run in runs if run.latencies_ns]
     if runs:
         return runs
-    if "summary" in seen:
+    if "summary" in modes:
         raise ExchangeError(
             f"{source.path}: summaries alone: quantiles without the number of echoes that they are of; run "
             "the publisher without -noPrintIntervals, or with -latencyFile"
         )
-    if "throughput" in seen:
+    if "throughput" in modes:
         raise ExchangeError(
             f"{source.path}: throughput, which a subscriber writes; it holds no latency: give the output of "
             "the publisher"
@@ -112,10 +115,10 @@ def _output(source: Source) -> list[_Run]:
 
 
 def _interval(runs: list[_Run], line: str, columns: int, where: str) -> None:
-    fields = [each.strip() for each in line.split(",")]
+    fields = [text.strip() for text in line.split(",")]
     if len(fields) != columns or columns < 6:
-        why = COMMAS if len(fields) > columns else "if the file was cut off there, remove the line"
-        raise ExchangeError(f"{where}: {len(fields)} fields, but {columns} columns; {why}")
+        advice = COMMAS if len(fields) > columns else "if the file was cut off there, remove the line"
+        raise ExchangeError(f"{where}: {len(fields)} fields, but {columns} columns; {advice}")
     length_bytes = count(fields[0], where, "Length")
     if runs[-1].length_bytes not in (None, length_bytes):
         runs.append(_Run(None))
@@ -137,8 +140,8 @@ def _samples(source: Source, options: Options) -> list[_Run]:
             "rtiperftest was built to count nanoseconds"
         )
     runs: list[_Run] = []
-    for place, line in enumerate(source.lines, start=1):
-        where = source.where(place)
+    for line_number, line in enumerate(source.lines, start=1):
+        where = source.where(line_number)
         if _SAMPLES.match(line):
             runs.append(_Run(None))
             continue
@@ -146,8 +149,8 @@ def _samples(source: Source, options: Options) -> list[_Run]:
             continue
         fields = line.split(",")
         if not runs or len(fields) != 2:
-            why = "if the file was cut off there, remove the line"
-            raise ExchangeError(f"{where}: {len(fields)} fields, but 2 columns; {why}")
+            advice = "if the file was cut off there, remove the line"
+            raise ExchangeError(f"{where}: {len(fields)} fields, but 2 columns; {advice}")
         if count(fields[0], where, "Sample Number") != len(runs[-1].latencies_ns):
             raise ExchangeError(f"{where}: not the next sample; lines are missing or there twice")
         value_ns = count(fields[1], where, "Value") * UNITS_NS[options.unit]

@@ -62,18 +62,18 @@ class Source:
         return f"{self.path}:{line}"
 
 
-def number(text: str, where: str, what: str) -> float:
+def number(text: str, where: str, quantity: str) -> float:
     """A finite number, or ExchangeError: where, and what it should have been."""
     value = maybe_number(text)
     if value is None or not math.isfinite(value):
-        raise ExchangeError(f"{where}: {text.strip()[:40]!r} is not a number ({what}); {hint(text)}")
+        raise ExchangeError(f"{where}: {text.strip()[:40]!r} is not a number ({quantity}); {hint(text)}")
     return value
 
 
-def count(text: str, where: str, what: str) -> int:
+def count(text: str, where: str, quantity: str) -> int:
     """A whole number from 0 on, or ExchangeError."""
     if not re.fullmatch(r"\d{1,18}", text.strip(), re.ASCII):
-        raise ExchangeError(f"{where}: {text.strip()[:40]!r} is not a count ({what}); {hint(text)}")
+        raise ExchangeError(f"{where}: {text.strip()[:40]!r} is not a count ({quantity}); {hint(text)}")
     return int(text)
 
 

@@ -70,29 +70,31 @@ class Options:
 def figures_of(latencies_ns: Numbers) -> dict[str, Any]:
     """The figures of raw latencies, with the same definitions as of our own samples."""
     ordered = np.sort(latencies_ns)
-    of = moments(ordered)
+    statistics = moments(ordered)
     return {
         "n": len(ordered),
         "latency_min_ns": int(ordered[0]),
         "latency_max_ns": int(ordered[-1]),
         **{f"latency_{name}_ns": quantile(ordered, permille) for name, permille in PERMILLE.items()},
-        "latency_mean_ns": of.mean,
-        "latency_sd_ns": of.sd,
-        "latency_skewness": of.skewness,
-        "latency_kurtosis": of.kurtosis,
+        "latency_mean_ns": statistics.mean,
+        "latency_sd_ns": statistics.sd,
+        "latency_skewness": statistics.skewness,
+        "latency_kurtosis": statistics.kurtosis,
     }
 
 
 def check_order(figures: Mapping[str, Any], where: str) -> None:
     """Whether minimum, quantiles and maximum ascend and can be held. Raises ExchangeError."""
     names = [f"latency_{name}_ns" for name in form.LATENCY_ORDER]
-    told = [(name, figures[name]) for name in names if figures.get(name) is not None]
-    for name, value in told:
+    values = [(name, figures[name]) for name in names if figures.get(name) is not None]
+    for name, value in values:
         if not -LIMIT_NS < value < LIMIT_NS:
             raise ExchangeError(f"{where}: {name} of {value:g} can't be; is the file whole?")
-    for (before, low), (name, high) in itertools.pairwise(told):
+    for (previous, low), (name, high) in itertools.pairwise(values):
         if low > high:
-            raise ExchangeError(f"{where}: {before} ({low}) is more than {name} ({high}); is the file whole?")
+            raise ExchangeError(
+                f"{where}: {previous} ({low}) is more than {name} ({high}); is the file whole?"
+            )
 
 
 def part(text: str) -> str:

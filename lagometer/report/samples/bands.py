@@ -48,16 +48,18 @@ def with_band(
     for trial in filled:
         runs = []
         for run in chunks([trial]):
-            of_run = np.bincount(bins.of(run), minlength=bins.last + 1)
-            counts += of_run
-            runs.append(np.cumsum(np.add.reduceat(of_run, limits)))
+            run_counts = np.bincount(bins.of(run), minlength=bins.last + 1)
+            counts += run_counts
+            runs.append(np.cumsum(np.add.reduceat(run_counts, limits)))
         below.append(np.array(runs))
     worth = _worth(below)
-    found = _share_limits(worth, shares, sum(map(len, filled)), len(filled), alpha)
-    ends = np.array([_ranks(each[1:], int(counts.sum())) for each in found], dtype=np.int64).reshape(-1)
+    share_intervals = _share_limits(worth, shares, sum(map(len, filled)), len(filled), alpha)
+    ends = np.array(
+        [_ranks(interval[1:], int(counts.sum())) for interval in share_intervals], dtype=np.int64
+    ).reshape(-1)
     values = selected(filled, bins, counts, np.concatenate([ranks, ends]))
     lows, highs = values[len(ranks) :: 2].tolist(), values[len(ranks) + 1 :: 2].tolist()
-    band = [(share, low, high) for (share, _, _), low, high in zip(found, lows, highs, strict=True)]
+    band = [(share, low, high) for (share, _, _), low, high in zip(share_intervals, lows, highs, strict=True)]
     return values[: len(ranks)], band
 
 
@@ -72,18 +74,18 @@ def _limits(trials: Sequence[Numbers], bins: Bins, shares: Sequence[float]) -> N
 def _worth(below: Sequence[Numbers]) -> _Worth:
     """below: per trial cumulated counts of its runs; the last column is all of a run's messages."""
     totals = np.array([trial.sum(axis=0) for trial in below], dtype=np.float64)
-    sizes, everything = totals[:, -1:], float(totals[:, -1].sum())
-    shares = totals.sum(axis=0) / everything
-    between = len(below) / (len(below) - 1) * np.square(totals - shares * sizes).sum(axis=0) / everything**2
+    sizes, overall = totals[:, -1:], float(totals[:, -1].sum())
+    shares = totals.sum(axis=0) / overall
+    between = len(below) / (len(below) - 1) * np.square(totals - shares * sizes).sum(axis=0) / overall**2
     within = np.zeros_like(between)
     if sum(len(trial) - 1 for trial in below) >= RUNS_MIN:
         for trial, total in zip(below, totals, strict=True):
             if len(trial) > 1:
-                about = trial - total / total[-1] * trial[:, -1:]
-                within += len(trial) / (len(trial) - 1) * np.square(about).sum(axis=0) / everything**2
+                deviations = trial - total / total[-1] * trial[:, -1:]
+                within += len(trial) / (len(trial) - 1) * np.square(deviations).sum(axis=0) / overall**2
     known = (shares > 0.0) & (shares < 1.0)
     single = (shares * (1.0 - shares))[known]
-    within = np.maximum(within[known], single / everything)
+    within = np.maximum(within[known], single / overall)
     return _Worth(shares[known], single / np.maximum(between[known], within), single / within)
 
 
@@ -91,17 +93,17 @@ def _share_limits(
     worth: _Worth, shares: Sequence[float], messages: int, trials: int, alpha: float
 ) -> list[tuple[float, float, float]]:
     """Each share that is supported, and those that the true one lies between."""
-    found: list[tuple[float, float, float]] = []
+    intervals: list[tuple[float, float, float]] = []
     if not len(worth.shares):
-        return found
+        return intervals
     at_median = float(worth.within[np.abs(worth.shares - MEDIAN).argmin()])
     for share in shares:
         effective = float(worth.effective[np.abs(worth.shares - share).argmin()])
         low, high = share_limits(share, effective, messages, trials, alpha)
         inside = low * messages >= 1.0 and high * messages <= messages - 1.0
         if share == MEDIAN or (inside and at_median * min(share, 1.0 - share) >= SUPPORT):
-            found.append((share, low, high))
-    return found
+            intervals.append((share, low, high))
+    return intervals
 
 
 def _ranks(shares: Sequence[float], messages: int) -> list[int]:

@@ -45,7 +45,7 @@ def quantiles(
     trials: Sequence[npt.NDArray[np.int64]], probabilities: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
     """Order statistics of type 1 (inverse of the empirical distribution): never an interpolated value."""
-    return order_statistics(trials, _ranks(probabilities, sum(len(each) for each in trials)))
+    return order_statistics(trials, _ranks(probabilities, sum(len(trial) for trial in trials)))
 
 
 def _ranks(probabilities: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
@@ -67,11 +67,11 @@ def curve(
     """
     if not trials:
         return None
-    count = sum(len(each) for each in trials)
+    count = sum(len(trial) for trial in trials)
     if count <= 2 * SUPPORT:
         return None
     probabilities = supported_probabilities(count)
-    banded = alpha is not None and sum(len(each) > 0 for each in trials) >= TRIALS_MIN
+    banded = alpha is not None and sum(len(trial) > 0 for trial in trials) >= TRIALS_MIN
     if alpha is not None and banded and in_passing and count > PARTITIONED_MAX:
         shares = [permille / 1000.0 for permille in _BAND_PERMILLE]
         values, band = with_band(trials, _ranks(probabilities, count), shares, alpha)
@@ -94,9 +94,9 @@ def curve(
 def _band(trials: Sequence[npt.NDArray[np.int64]], alpha: float) -> list[tuple[float, int, int]]:
     """Where the samples support one, the interval of the quantile: probability, low, high."""
     pool = Pool(trials)
-    found = [pool.estimate(permille, alpha) for permille in _BAND_PERMILLE]
+    estimates = [pool.estimate(permille, alpha) for permille in _BAND_PERMILLE]
     return [
-        (each.permille / 1000.0, each.low_ns, each.high_ns)
-        for each in found
-        if each.status == OK and each.low_ns is not None and each.high_ns is not None
+        (estimate.permille / 1000.0, estimate.low_ns, estimate.high_ns)
+        for estimate in estimates
+        if estimate.status == OK and estimate.low_ns is not None and estimate.high_ns is not None
     ]

@@ -91,9 +91,9 @@ class Drawing:
             return None
         drawn = Drawn()
         try:
-            for batch, begun in zip(self._batches, self._begun, strict=True):
-                for task, made in zip(batch, begun.result(), strict=True):
-                    _add(task, made, drawn)
+            for batch, future in zip(self._batches, self._begun, strict=True):
+                for task, result in zip(batch, future.result(), strict=True):
+                    _add(task, result, drawn)
         except BrokenProcessPool:
             return None
         finally:
@@ -112,26 +112,33 @@ class Drawing:
                 room = max(0, limits.CURVES_MAX - len(drawn.curves))
                 alpha = alphas.get(cell)
                 listed = list(latencies.items())[:room]
-                made = pool.map(lambda item: curve(cell, item[0], item[1], alpha, in_passing), listed)
-                drawn.curves += [each for each in made if each is not None]
+                drawn_curves = pool.map(lambda item: curve(cell, item[0], item[1], alpha, in_passing), listed)
+                drawn.curves += [drawn_curve for drawn_curve in drawn_curves if drawn_curve is not None]
 
             cell, latencies = "", Latencies()
-            for batch, read_files in _in_order(pool, lambda each: read(self._campaign, each), self._batches):
-                for task, made in zip(batch, read_files, strict=True):
+            for batch, read_files in _in_order(
+                pool, lambda files: read(self._campaign, files), self._batches
+            ):
+                for task, result in zip(batch, read_files, strict=True):
                     if task.cell != cell:
                         add_curves(cell, latencies)
                         cell, latencies = task.cell, {}
-                    for edge, values in made.latencies.items():
+                    for edge, values in result.latencies.items():
                         latencies.setdefault(edge, []).append(values)
-                    _add(task, made, drawn)
+                    _add(task, result, drawn)
             add_curves(cell, latencies)
 
 
 def _is_for_processes(tasks: Sequence[Task]) -> bool:
     """Whether enough small files stand for themselves that it pays to begin processes for them."""
-    alone = all(task.curves for task in tasks)
+    single_files = all(task.curves for task in tasks)
     messages = sum(task.messages for task in tasks)
-    return alone and len(tasks) >= FILES_FOR_PROCESSES and messages >= MESSAGES_FOR_PROCESSES and _cpus() > 1
+    return (
+        single_files
+        and len(tasks) >= FILES_FOR_PROCESSES
+        and messages >= MESSAGES_FOR_PROCESSES
+        and _cpus() > 1
+    )
 
 
 def _tasks(
@@ -146,8 +153,8 @@ def _tasks(
         for trial, rows in sorted(trials.items()):
             series = frozenset(row.edge for row in rows if (cell, trial, row.edge) in fitting)
             edges = tuple(TaskEdge(row.edge, row.valid, row.n) for row in rows)
-            known, alone = cell in payload_known, len(trials) == 1
-            yield Task(cell, trial, edges, series, points, not known, alone)
+            is_known, is_only = cell in payload_known, len(trials) == 1
+            yield Task(cell, trial, edges, series, points, not is_known, is_only)
 
 
 def _threads(tasks: Sequence[Task]) -> int:
@@ -175,12 +182,12 @@ def _batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:
 
 
 def _in_order(
-    pool: ThreadPoolExecutor, function: Callable[[Given], Result], given: Iterable[Given]
+    pool: ThreadPoolExecutor, function: Callable[[Given], Result], items: Iterable[Given]
 ) -> Iterator[tuple[Given, Result]]:
-    """What the function makes of each, in order; no more is begun ahead than the pool can work on."""
+    """What the function makes of each item, in order; no more is begun ahead than the pool can work on."""
     ahead: deque[tuple[Given, Future[Result]]] = deque()
-    for each in given:
-        ahead.append((each, pool.submit(function, each)))
+    for item in items:
+        ahead.append((item, pool.submit(function, item)))
         if len(ahead) > pool._max_workers:
             first, future = ahead.popleft()
             yield first, future.result()
@@ -188,12 +195,12 @@ def _in_order(
         yield first, future.result()
 
 
-def _add(task: Task, made: Made, drawn: Drawn) -> None:
-    drawn.curves += made.curves[: max(0, limits.CURVES_MAX - len(drawn.curves))]
-    drawn.series += made.series
-    drawn.unread += [] if made.unread is None else [made.unread]
-    if made.payload_bytes is not None:
-        drawn.payload_bytes[task.cell] = max(made.payload_bytes, drawn.payload_bytes.get(task.cell, 0))
+def _add(task: Task, result: Made, drawn: Drawn) -> None:
+    drawn.curves += result.curves[: max(0, limits.CURVES_MAX - len(drawn.curves))]
+    drawn.series += result.series
+    drawn.unread += [] if result.unread is None else [result.unread]
+    if result.payload_bytes is not None:
+        drawn.payload_bytes[task.cell] = max(result.payload_bytes, drawn.payload_bytes.get(task.cell, 0))
 
 
 def _notes(drawn: Drawn, wanted: int, fitting: int, points: int) -> list[str]:

@@ -67,32 +67,32 @@ def read(campaign: Campaign, batch: Sequence[Task]) -> list[Made]:
 
 def _make(task: Task, samples: pl.DataFrame, edges: dict[str, EdgeRows] | CampaignError) -> Made:
     """What a file gives: latencies of the valid trial's edges, and their series."""
-    made = Made()
+    result = Made()
     if isinstance(edges, CampaignError):
-        made.unread = f"The samples of {task.cell}, trial {task.trial}, could not be read: {edges}"
-        return made
+        result.unread = f"The samples of {task.cell}, trial {task.trial}, could not be read: {edges}"
+        return result
     if not edges:
-        return made
+        return result
     if task.payload:
-        seen = samples["payload_bytes"].max()
-        made.payload_bytes = seen if isinstance(seen, int) else None
-    origin_ns = min(int(each.publish_ns[0]) for each in edges.values())
+        largest_bytes = samples["payload_bytes"].max()
+        result.payload_bytes = largest_bytes if isinstance(largest_bytes, int) else None
+    origin_ns = min(int(rows.publish_ns[0]) for rows in edges.values())
     for edge in task.edges:
         if edge.name not in edges:
             continue
         edge_rows = edges[edge.name]
         if edge.valid:
-            _add_latencies(task, edge.name, edge_rows.latencies, made)
+            _add_latencies(task, edge.name, edge_rows.latencies, result)
         if edge.name in task.series:
             series = edge_series(task.cell, task.trial, edge.name, edge_rows, origin_ns, task.points)
-            made.series += [] if series is None else [series]
-    return made
+            result.series += [] if series is None else [series]
+    return result
 
 
-def _add_latencies(task: Task, edge: str, latencies: npt.NDArray[np.int64], made: Made) -> None:
+def _add_latencies(task: Task, edge: str, latencies: npt.NDArray[np.int64], result: Made) -> None:
     """Kept until the cell is done, or made into its curve at once: one trial gives no band."""
     if not task.curves:
-        made.latencies[edge] = latencies
+        result.latencies[edge] = latencies
         return
-    found = curve(task.cell, edge, [latencies])
-    made.curves += [] if found is None else [found]
+    edge_curve = curve(task.cell, edge, [latencies])
+    result.curves += [] if edge_curve is None else [edge_curve]

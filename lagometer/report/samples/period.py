@@ -63,10 +63,10 @@ def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period 
         return None
     # A train of spikes has harmonics as high as its first line: take the lowest of about the same power.
     powers = lines[large[strong]]
-    found = strong[np.flatnonzero(powers >= 0.3 * powers.max())[0]]
-    line = int(large[found])
+    lowest = strong[np.flatnonzero(powers >= 0.3 * powers.max())[0]]
+    line = int(large[lowest])
     return Period(
         period_ns=round(spacing_ns * count / (line + _REPETITIONS_MIN)),
-        p_value=max(float(p_values[found]), 1e-300),
+        p_value=max(float(p_values[lowest]), 1e-300),
         share_of_variance=round(min(1.0, float(2 * lines[line] / total)), 4),
     )

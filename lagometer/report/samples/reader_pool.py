@@ -33,9 +33,9 @@ _given: list[Campaign] = []  # in the processes alone: the one that they read
 def processes(campaign: Campaign, count: int) -> ProcessPoolExecutor:
     """So many, which `begin` may be asked to begin. They end with this process, however it ends."""
     columns = [name for name in _OF_SAMPLES if name in campaign.cells.columns]
-    asked = replace(campaign, manifest={}, environment={}, journal=(), cells=campaign.cells.select(columns))
+    reduced = replace(campaign, manifest={}, environment={}, journal=(), cells=campaign.cells.select(columns))
     return ProcessPoolExecutor(
-        count, mp_context=get_context("spawn"), initializer=_begin, initargs=(pickle.dumps(asked),)
+        count, mp_context=get_context("spawn"), initializer=_begin, initargs=(pickle.dumps(reduced),)
     )
 
 
@@ -45,11 +45,11 @@ def begin(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Task]]) -> list[
     An interruption from a terminal goes to all its processes; these are never to see it, not even while they
     load Python: the report's own process ends them.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return [pool.submit(read_beside, each) for each in batches]
+        return [pool.submit(read_beside, batch) for batch in batches]
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
 def _begin(campaign: bytes) -> None:

@@ -55,14 +55,14 @@ class Wanted:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the file that are read."""
-        more = SERIES_COLUMNS if self.series else ()
-        return (*CURVE_COLUMNS, *more, *(("payload_bytes",) if self.payload else ()))
+        series_columns = SERIES_COLUMNS if self.series else ()
+        return (*CURVE_COLUMNS, *series_columns, *(("payload_bytes",) if self.payload else ()))
 
     @property
     def expressions(self) -> tuple[pl.Expr, ...]:
         """What is made of them."""
-        more = _SERIES if self.series else ()
-        return (*_CURVE, *more, *((pl.col("payload_bytes"),) if self.payload else ()))
+        series_expressions = _SERIES if self.series else ()
+        return (*_CURVE, *series_expressions, *((pl.col("payload_bytes"),) if self.payload else ()))
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def read_files(campaign: Campaign, files: Sequence[Wanted]) -> list[tuple[pl.Dat
         frames: Sequence[pl.DataFrame | CampaignError] = _read_together(campaign, files)
     except (CampaignError, OSError, pl.exceptions.PolarsError):
         # One of them is not as we write them: each for itself, so that the others are read.
-        frames = [_read_alone(campaign, each) for each in files]
+        frames = [_read_alone(campaign, file) for file in files]
     return [
         (pl.DataFrame(), frame) if isinstance(frame, CampaignError) else (frame, dict(_by_edge(frame)))
         for frame in frames
@@ -122,16 +122,16 @@ def read_files(campaign: Campaign, files: Sequence[Wanted]) -> list[tuple[pl.Dat
 def _read_together(campaign: Campaign, files: Sequence[Wanted]) -> list[pl.DataFrame]:
     """One query for all files of which the same is wanted: one for each takes a third longer."""
     frames: dict[Wanted, pl.DataFrame] = {}
-    for columns in dict.fromkeys(each.columns for each in files):
-        alike = [each for each in files if each.columns == columns]
-        paths = [str(campaign.samples_path(each.cell, each.trial)) for each in alike]
+    for columns in dict.fromkeys(file.columns for file in files):
+        same_columns = [file for file in files if file.columns == columns]
+        paths = [str(campaign.samples_path(file.cell, file.trial)) for file in same_columns]
         query = pl.scan_parquet(paths, glob=False, hive_partitioning=False, include_file_paths=_PATH)
         if len(paths) == 1:
-            frames[alike[0]] = query.select(alike[0].expressions).collect()
+            frames[same_columns[0]] = query.select(same_columns[0].expressions).collect()
             continue
-        rows = query.select(*alike[0].expressions, _PATH).collect()
-        frames |= zip(alike, _parts(rows, paths), strict=True)
-    return [frames[each] for each in files]
+        rows = query.select(*same_columns[0].expressions, _PATH).collect()
+        frames |= zip(same_columns, _parts(rows, paths), strict=True)
+    return [frames[file] for file in files]
 
 
 def _parts(rows: pl.DataFrame, paths: Sequence[str]) -> Iterator[pl.DataFrame]:

@@ -46,8 +46,8 @@ def order_statistics(parts: Sequence[Numbers], ranks: npt.NDArray[np.int64]) -> 
     if count <= PARTITIONED_MAX:
         values = np.concatenate(parts)
         values.partition(np.unique(ranks) - 1)
-        found: Numbers = values[ranks - 1]
-        return found
+        ranked: Numbers = values[ranks - 1]
+        return ranked
     if count <= SORTED_MAX:
         return _sorted(parts[0] if len(parts) == 1 else np.concatenate(parts))[ranks - 1]
     bins = suitable_bins(parts)
@@ -75,9 +75,9 @@ def selected(parts: Sequence[Numbers], bins: Bins, counts: Numbers, ranks: Numbe
     bin_of_rank = np.searchsorted(ends, ranks)
     wanted = np.zeros(bins.last + 1, dtype=np.bool_)
     wanted[bin_of_rank] = True
-    kept = np.sort(np.concatenate([chunk[wanted[bins.of(chunk)]] for chunk in chunks(parts)]))
+    candidates = np.sort(np.concatenate([chunk[wanted[bins.of(chunk)]] for chunk in chunks(parts)]))
     left_out = ends - np.cumsum(np.where(wanted, counts, 0))  # numbers up to a bin's end that were not kept
-    chosen: Numbers = kept[ranks - left_out[bin_of_rank] - 1]
+    chosen: Numbers = candidates[ranks - left_out[bin_of_rank] - 1]
     return chosen
 
 

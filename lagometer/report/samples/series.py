@@ -52,12 +52,16 @@ def keep_extremes(values: npt.NDArray[np.int64], points_max: int, slowest: Indic
         return np.arange(count)
     buckets = max(1, (points_max - SLOWEST - 4) // 2)
     size = -(-count // buckets)
-    whole = values[: count // size * size].reshape(-1, size)
-    begins = np.arange(len(whole)) * size
-    rest = values[whole.size :]
-    last = [whole.size + int(rest.argmin()), whole.size + int(rest.argmax())] if len(rest) else []
+    bucketed = values[: count // size * size].reshape(-1, size)
+    begins = np.arange(len(bucketed)) * size
+    remainder = values[bucketed.size :]
+    last = (
+        [bucketed.size + int(remainder.argmin()), bucketed.size + int(remainder.argmax())]
+        if len(remainder)
+        else []
+    )
     slowest = slowest_places(values) if slowest is None else slowest
-    lowest, highest = begins + whole.argmin(axis=1), begins + whole.argmax(axis=1)
+    lowest, highest = begins + bucketed.argmin(axis=1), begins + bucketed.argmax(axis=1)
     ends = np.array([0, count - 1, *last], dtype=np.int64)
     return np.unique(np.concatenate([ends, slowest, lowest, highest]))
 
@@ -80,12 +84,12 @@ def _migrations(
     places = np.flatnonzero(cpus[1:] != cpus[:-1]) + 1
     first = [
         Migration(
-            time_ns=int(publish_ns[place]) - origin_ns,
+            time_ns=int(publish_ns[index]) - origin_ns,
             side=side,
-            cpu_from=int(cpus[place - 1]),
-            cpu_to=int(cpus[place]),
+            cpu_from=int(cpus[index - 1]),
+            cpu_to=int(cpus[index]),
         )
-        for place in places[:MIGRATION_MARKS_MAX].tolist()
+        for index in places[:MIGRATION_MARKS_MAX].tolist()
     ]
     return _Moves(len(places), first)
 
@@ -118,7 +122,7 @@ def edge_series(
         return None
     publish = edge_rows.of_arrived(edge_rows.publish_ns)
     slowest = slowest_places(latency)
-    kept = keep_extremes(latency, points_max, slowest)
+    places = keep_extremes(latency, points_max, slowest)
     slowest = slowest[::-1]
     slowest = slowest[np.argsort(-latency[slowest], kind="stable")]
     lost = edge_rows.publish_ns[edge_rows.array("lost")]
@@ -137,8 +141,8 @@ def edge_series(
         trial=trial,
         edge=edge,
         n=len(latency),
-        time_us=((publish[kept] - origin_ns) // 1000).tolist(),
-        latency_ns=latency[kept].tolist(),
+        time_us=((publish[places] - origin_ns) // 1000).tolist(),
+        latency_ns=latency[places].tolist(),
         lost=len(lost),
         lost_time_us=((lost[:LOST_MARKS_MAX] - origin_ns) // 1000).tolist(),
         slowest=[

@@ -53,31 +53,31 @@ class Authority:
     def files(self, identities: Iterable[Identity]) -> dict[str, str]:
         """Returns text by name in the trial's folder: what these participants need. Raises
         `CertificatesError`."""
-        found = {
+        contents = {
             f"{FOLDER}/{AUTHORITY}": self._read("authority.pem"),
             f"{FOLDER}/{GOVERNANCE}": self._signed(governance(self._kind)),
         }
-        for each in identities:
+        for identity in identities:
             self._made += 1
-            self._new_key(each.name, (), "request.pem")
+            self._new_key(identity.name, (), "request.pem")
             serial = str(self._made)
             signed_by = ("-CA", "authority.pem", "-CAkey", "authority.key", "-set_serial", serial)
             self._openssl(
                 "x509", "-req", "-in", "request.pem", *signed_by, "-days", str(DAYS), "-out", "c.pem"
             )
-            found[each.certificate] = self._read("c.pem")
-            found[each.private_key] = self._read(f"{each.name}.key")
-            found[each.permissions] = self._signed(permissions(each.name))
-        return found
+            contents[identity.certificate] = self._read("c.pem")
+            contents[identity.private_key] = self._read(f"{identity.name}.key")
+            contents[identity.permissions] = self._signed(permissions(identity.name))
+        return contents
 
-    def _new_key(self, name: str, more: Sequence[str], to: str) -> None:
+    def _new_key(self, name: str, options: Sequence[str], output: str) -> None:
         key = ("-newkey", "ec", "-pkeyopt", f"ec_paramgen_curve:{CURVE}", "-nodes", "-keyout", f"{name}.key")
-        self._openssl("req", "-new", *key, "-subj", f"/CN={name}", *more, "-out", to)
+        self._openssl("req", "-new", *key, "-subj", f"/CN={name}", *options, "-out", output)
 
     def _signed(self, document: str) -> str:
         (self._at / "document.xml").write_text(document, encoding="utf-8")
-        by = ("-signer", "authority.pem", "-inkey", "authority.key")
-        self._openssl("smime", "-sign", "-text", "-in", "document.xml", *by, "-out", "document.p7s")
+        signer = ("-signer", "authority.pem", "-inkey", "authority.key")
+        self._openssl("smime", "-sign", "-text", "-in", "document.xml", *signer, "-out", "document.p7s")
         return self._read("document.p7s")
 
     def _read(self, name: str) -> str:
@@ -86,15 +86,15 @@ class Authority:
 
     def _openssl(self, *arguments: str) -> None:
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 ["openssl", *arguments], cwd=self._at, capture_output=True, text=True, check=False
             )
         except OSError as error:
             raise CertificatesError(f"openssl can't be started: {error.strerror}") from error
-        if done.returncode != 0:
-            said = done.stderr.strip().splitlines()
-            last = said[-1] if said else "it said nothing"
-            raise CertificatesError(f"openssl {arguments[0]} ended with {done.returncode}: {last}")
+        if completed.returncode != 0:
+            error_lines = completed.stderr.strip().splitlines()
+            last = error_lines[-1] if error_lines else "it said nothing"
+            raise CertificatesError(f"openssl {arguments[0]} ended with {completed.returncode}: {last}")
 
 
 def governance(kind: Kind) -> str:
@@ -130,7 +130,9 @@ def governance(kind: Kind) -> str:
 def permissions(name: str) -> str:
     """Returns what a participant may do: publish and subscribe on every topic of every domain."""
     now = datetime.now(timezone.utc)
-    begin, end = (each.strftime("%Y-%m-%dT%H:%M:%S") for each in (now - EARLIER, now + timedelta(days=DAYS)))
+    begin, end = (
+        moment.strftime("%Y-%m-%dT%H:%M:%S") for moment in (now - EARLIER, now + timedelta(days=DAYS))
+    )
     return f"""{_HEAD}omg_shared_ca_permissions.xsd">
   <permissions>
     <grant name="{name}">

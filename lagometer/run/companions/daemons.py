@@ -23,11 +23,13 @@ def wanted_daemons(
     if factors.cpus not in ("any", "spread"):
         pinned = ("taskset", "-c", factors.cpus)
     room = room_for(cell)
-    found: list[Wanted] = []
+    daemons: list[Wanted] = []
     for name in cell.adapters:
-        each = filled_daemons(adapters[name], cell.options, factors.profile, runtime, pinned, room, address)
-        found += [daemon for daemon in each if not any(map(daemon.is_like, found))]
-    return tuple(found)
+        adapter_daemons = filled_daemons(
+            adapters[name], cell.options, factors.profile, runtime, pinned, room, address
+        )
+        daemons += [daemon for daemon in adapter_daemons if not any(map(daemon.is_like, daemons))]
+    return tuple(daemons)
 
 
 def filled_daemons(
@@ -46,21 +48,21 @@ def filled_daemons(
     def filled(text: str) -> str:
         return filled_in(text, values, runtime, address)
 
-    found = []
+    daemons = []
     for daemon in daemons_in_use(adapter, options, profile):
         program, *words = daemon.command
         arguments = (*before, find_program(daemon, adapter.directory) or program, *map(filled, words))
-        shared = {name: filled(text) for name, text in daemon.environment.items()}
-        own = {name: filled(text) for name, text in daemon.own_environment.items()}
+        shared_variables = {name: filled(text) for name, text in daemon.environment.items()}
+        own_variables = {name: filled(text) for name, text in daemon.own_environment.items()}
         texts = {key: filled(getattr(daemon.ready, key) or "") or None for key in ("unix_socket", "file")}
-        found.append(
+        daemons.append(
             Wanted(
                 name=daemon.name,
-                companion=Companion(arguments, {**shared, **own}, daemon=True),
+                companion=Companion(arguments, {**shared_variables, **own_variables}, daemon=True),
                 ready=Ready(**{**daemon.ready.model_dump(), **texts}),
-                for_workers=shared,
+                for_workers=shared_variables,
                 files={name: filled(text) for name, text in daemon.files.items()},
                 leaves=daemon.leaves,
             )
         )
-    return tuple(found)
+    return tuple(daemons)

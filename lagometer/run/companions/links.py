@@ -69,33 +69,35 @@ def profile_of(name: str, link: Link, measure_ns: int, trace: str) -> LinkProfil
     )
 
 
-def link_done(done: Done) -> dict[str, Any]:
+def link_done(daemon: Done) -> dict[str, Any]:
     """Returns what a link said of itself, and what its emulation cost: back_end, device, commands, figures
     (what was asked and measured before the workers started), did, cpu_ns of the measure phase."""
-    found: dict[str, Any] = {}
-    for line in done.output.splitlines():
+    report: dict[str, Any] = {}
+    for line in daemon.output.splitlines():
         try:
-            said = json.loads(line)
+            message = json.loads(line)
         except ValueError:
             continue
-        if isinstance(said, dict):
-            found |= said
-    return {**found, "cpu_ns": done.cpu_ns, "ready_s": done.ready_s}
+        if isinstance(message, dict):
+            report |= message
+    return {**report, "cpu_ns": daemon.cpu_ns, "ready_s": daemon.ready_s}
 
 
-def link_reasons(done: Mapping[str, Any], ended_early: bool = False) -> Iterator[str]:
+def link_reasons(report: Mapping[str, Any], ended_early: bool = False) -> Iterator[str]:
     """Why a trial is not of the link that was asked for, though that was as asked when the trial began.
     ended_early: it failed for another reason, so not all changes had their time."""
-    did = done.get("did") or {}
-    program = did.get("program") or {}
-    lost = sum(int(program.get(name) or 0) for name in LOST_BY_ITSELF) + int(did.get("program_missed") or 0)
+    effects = report.get("did") or {}
+    program = effects.get("program") or {}
+    lost = sum(int(program.get(name) or 0) for name in LOST_BY_ITSELF) + int(
+        effects.get("program_missed") or 0
+    )
     if lost:
-        of = int(program.get("frames") or 0) + int(did.get("program_missed") or 0)
-        yield f"{DIFFERS}: the emulation itself lost {lost:,} of {of:,} frames: lower the rate"
-    if done.get("traced") and not program.get("traced") and not ended_early:
+        frames = int(program.get("frames") or 0) + int(effects.get("program_missed") or 0)
+        yield f"{DIFFERS}: the emulation itself lost {lost:,} of {frames:,} frames: lower the rate"
+    if report.get("traced") and not program.get("traced") and not ended_early:
         yield f"{DIFFERS}: its recorded capacity did not begin"
-    if done.get("steps") and not ended_early:
-        yield from _changes_amiss(int(done["steps"]), program.get("changes") or ())
+    if report.get("steps") and not ended_early:
+        yield from _changes_amiss(int(report["steps"]), program.get("changes") or ())
 
 
 def _changes_amiss(steps: int, changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -111,11 +113,11 @@ def _changes_amiss(steps: int, changes: Sequence[Mapping[str, Any]]) -> Iterator
             yield f"{DIFFERS}: the change at {at_s:g} s came {int(late_ns) / 1e6:.1f} ms late, {bound}"
 
 
-def link_warnings(done: Mapping[str, Any]) -> Iterator[str]:
+def link_warnings(report: Mapping[str, Any]) -> Iterator[str]:
     """What was odd about the emulation."""
-    program = (done.get("did") or {}).get("program") or {}
+    program = (report.get("did") or {}).get("program") or {}
     frames, late = int(program.get("frames") or 0), int(program.get("late") or 0)
     if frames and late > LATE_SHARE_MAX * frames:
         most_ms = int(program.get("late_max_ns") or 0) / 1e6
-        of = f"{late:,} of {frames:,} frames"
-        yield f"link-late: {of} left the emulated link more than 1 ms late, {most_ms:.1f} ms at most"
+        share = f"{late:,} of {frames:,} frames"
+        yield f"link-late: {share} left the emulated link more than 1 ms late, {most_ms:.1f} ms at most"

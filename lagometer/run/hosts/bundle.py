@@ -46,13 +46,13 @@ class Bundle:
     @cached_property
     def hashes(self) -> Mapping[str, str]:
         """SHA-256 of each file, by its name: the path without the first slash. Raises `HostError`."""
-        found = {}
+        by_name = {}
         for path in (*self.agent, *self.programs):
             value = hash_of(str(path))
             if value is None:
                 raise HostError(f"{path} can't be read here: run `make setup`")
-            found[name_of(path)] = value
-        return found
+            by_name[name_of(path)] = value
+        return by_name
 
     @property
     def hash(self) -> str:
@@ -62,11 +62,11 @@ class Bundle:
 
     def packed(self) -> bytes:
         """Returns the files as a compressed tar."""
-        into = io.BytesIO()
-        with tarfile.open(fileobj=into, mode="w:gz", compresslevel=1) as archive:
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w:gz", compresslevel=1) as archive:
             for path in (*self.agent, *self.programs):
                 archive.add(path.resolve(), arcname=name_of(path), recursive=False)
-        return into.getvalue()
+        return stream.getvalue()
 
     def wanted(self, path: str, before: Iterable[str]) -> dict[str, object]:
         """Returns what an arriving agent is asked for. path: of an installation there, empty for any."""

@@ -22,8 +22,8 @@ LAST_WORDS_S = 1.0  # for the error output of what has closed its output
 class DialogueError(HostError):
     """The other side is gone, or silent. said: its error output; noise: its output that was no answer."""
 
-    def __init__(self, what: str, said: str, noise: str) -> None:
-        super().__init__(what)
+    def __init__(self, message: str, said: str, noise: str) -> None:
+        super().__init__(message)
         self.said, self.noise = said, noise
 
 
@@ -98,13 +98,13 @@ class Dialogue:
             self._hears = bool(data)
             self._said = (self._said + data)[-TEXT_BYTES:]
 
-    def _gone(self, what: str) -> DialogueError:
+    def _gone(self, problem: str) -> DialogueError:
         deadline_s = time.monotonic() + LAST_WORDS_S
         while self._hears and (remaining_s := deadline_s - time.monotonic()) > 0:
             if select.select([self._pipes.stderr], [], [], remaining_s)[0]:
                 self._hear_errors()
-        return self._error(what)
+        return self._error(problem)
 
-    def _error(self, what: str) -> DialogueError:
-        said, noise = (text.decode(errors="replace").strip() for text in (self._said, self._noise))
-        return DialogueError(what, said, noise)
+    def _error(self, problem: str) -> DialogueError:
+        error_output, noise = (text.decode(errors="replace").strip() for text in (self._said, self._noise))
+        return DialogueError(problem, error_output, noise)

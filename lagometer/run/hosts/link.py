@@ -106,10 +106,10 @@ class AgentLink:
         self.hello = message
 
     def _check(self, message: Mapping[str, Any]) -> None:
-        said = {name: message.get(name) for name in ("protocol", "version")}
+        theirs = {name: message.get(name) for name in ("protocol", "version")}
         ours = {"protocol": PROTOCOL_VERSION, "version": lagometer.__version__}
-        if said != ours:
-            wrong = ", ".join(f"{name} {said[name]} where {ours[name]} is spoken" for name in ours)
+        if theirs != ours:
+            wrong = ", ".join(f"{name} {theirs[name]} where {ours[name]} is spoken" for name in ours)
             raise HostError(f"its agent has {wrong}: install the same lagometer on both hosts")
         known = type(message.get("pid")) is int and isinstance(message.get("clock"), str)
         cpus = message.get("cpus")
@@ -160,19 +160,19 @@ class AgentLink:
         if self._pipes is None:
             return []
         self._hear_stderr()
-        kept, self._kept = self._kept, []
+        pending, self._kept = self._kept, []
         try:
             data = os.read(self._pipes.stdout, READ_BYTES)
         except BlockingIOError:
-            return kept
+            return pending
         if not data:
             self._lose("its agent ended", gone=True)
-            return kept
+            return pending
         try:
-            return kept + self._frames.feed(data)
+            return pending + self._frames.feed(data)
         except FrameError as error:
             self._lose(f"its agent wrote {error}")
-            return kept
+            return pending
 
     def _hear_stderr(self) -> None:
         assert self._pipes is not None
@@ -182,18 +182,21 @@ class AgentLink:
     def _how_it_ended(self) -> str | None:
         """Returns how what carries the agent ended; its pipes are closed a moment before it has."""
         deadline_s = time.monotonic() + ENDING_S
-        while (how := self._launcher.ended()) is None and time.monotonic() < deadline_s:
+        while (ending := self._launcher.ended()) is None and time.monotonic() < deadline_s:
             time.sleep(ENDING_S / 100)
         self._hear_stderr()
-        return how
+        return ending
 
     def _lose(self, why: str, gone: bool = False) -> None:
         if self._lost is not None:
             return
-        how = self._how_it_ended() if gone else None
-        said = self._stderr.decode(errors="replace").strip().splitlines()
-        more = [*([f"it {how}"] if how else []), *([f"it said: {said[-1]}"] if said else [])]
-        self._lost = "; ".join([why, *more])
+        ending = self._how_it_ended() if gone else None
+        error_lines = self._stderr.decode(errors="replace").strip().splitlines()
+        details = [
+            *([f"it {ending}"] if ending else []),
+            *([f"it said: {error_lines[-1]}"] if error_lines else []),
+        ]
+        self._lost = "; ".join([why, *details])
 
     def give_up(self, why: str) -> None:
         """Notes that the agent can't be used any more."""
@@ -205,7 +208,7 @@ class AgentLink:
         What claims to have our clock is held against it: a copy of a machine has its boot's name and not its
         time.
         """
-        found: list[tuple[int, int, int]] = []
+        exchanges: list[tuple[int, int, int]] = []
         same = bool(self.hello["clock"]) and self.hello["clock"] == _our_clock()
         for number in range(1 if same else EXCHANGES):
             before_ns = time.monotonic_ns()
@@ -217,8 +220,8 @@ class AgentLink:
                 raise HostError(f"its agent answered {message} when it was asked for its clock")
             if same and not before_ns <= at_ns <= after_ns:
                 raise HostError("its agent names our clock and has another: is it a copy of this machine?")
-            found.append((after_ns - before_ns, before_ns, at_ns))
-        round_trip_ns, before_ns, at_ns = min(found)
+            exchanges.append((after_ns - before_ns, before_ns, at_ns))
+        round_trip_ns, before_ns, at_ns = min(exchanges)
         if same:
             return ClockOffset(round_trip_ns=round_trip_ns)
         offset_ns = at_ns - (before_ns + round_trip_ns // 2)
@@ -232,15 +235,15 @@ class AgentLink:
     def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:
         """Returns the SHA-256 of files of the host, each asked for once; None: it can't be read there. Raises
         `HostError`."""
-        wanted = list(dict.fromkeys(paths))
-        if unknown := [path for path in wanted if path not in self._hashes]:
+        unique_paths = list(dict.fromkeys(paths))
+        if unknown := [path for path in unique_paths if path not in self._hashes]:
             self.send({"command": "files", "paths": unknown})
             message, _ = self._next("files", FILES_S)
-            said = message.get("hashes")
-            if not isinstance(said, dict) or set(said) != set(unknown):
+            hashes = message.get("hashes")
+            if not isinstance(hashes, dict) or set(hashes) != set(unknown):
                 raise HostError("its agent did not say what the files of adapters are")
-            self._hashes |= {path: None if value is None else str(value) for path, value in said.items()}
-        return {path: self._hashes[path] for path in wanted}
+            self._hashes |= {path: None if value is None else str(value) for path, value in hashes.items()}
+        return {path: self._hashes[path] for path in unique_paths}
 
     def answers(self, more_s: float = 0.0) -> bool:
         """Asks whether the agent is still there, and waits a little for its answer, `more_s` longer where its
@@ -262,15 +265,15 @@ class AgentLink:
     def _next(self, event: str, seconds: float) -> Frame:
         """Waits for a frame of this kind; what else comes is kept for `receive`. Raises `HostError`."""
         deadline_ns = time.monotonic_ns() + round(seconds * NS_PER_S)
-        kept: list[Frame] = []
+        others: list[Frame] = []
         try:
             while True:
                 frames = self.receive()
                 for place, frame in enumerate(frames):
                     if frame[0].get("event") == event:
-                        kept += frames[place + 1 :]
+                        others += frames[place + 1 :]
                         return frame
-                    kept.append(frame)
+                    others.append(frame)
                 if self._lost is not None:
                     raise HostError(self._lost)
                 self.renew()
@@ -282,7 +285,7 @@ class AgentLink:
                     continue
                 select.select(self.descriptors(), [], [], min(remaining_s, LEASE_S / 10))
         finally:
-            self._kept = kept + self._kept
+            self._kept = others + self._kept
 
     def close(self) -> None:
         """Ends the agent and all that it runs. May be called twice."""

@@ -58,13 +58,13 @@ def look_at(
 ) -> tuple[tuple[HostLook, ...], tuple[WayLook, ...]]:
     """Starts an agent on each host, and asks them all. adapters: that are to work there. Raises
     SetupMissing."""
-    launchers = Launchers([each.library for each in adapters.values()])
+    launchers = Launchers([adapter.library for adapter in adapters.values()])
     links = [AgentLink(name, launchers.of(name, host)) for name, host in hosts.items()]
     try:
         open_all(links)
-        found = [_host(link, hosts[link.name], adapters) for link in links]
-        there = {link.name: link for link in links if link.is_open}
-        return tuple(found), tuple(_ways(found, there))
+        looks = [_host(link, hosts[link.name], adapters) for link in links]
+        open_links = {link.name: link for link in links if link.is_open}
+        return tuple(looks), tuple(_ways(looks, open_links))
     finally:
         for link in links:
             link.close()
@@ -77,13 +77,15 @@ def _host(link: AgentLink, host: Host, adapters: Mapping[str, Adapter]) -> HostL
     try:
         link.open()
         probes = {
-            name: [*map(link.there, worker_command(each.sidecar.worker)), "--probe", _there(link, each)]
-            for name, each in adapters.items()
+            name: [*map(link.there, worker_command(adapter.sidecar.worker)), "--probe", _there(link, adapter)]
+            for name, adapter in adapters.items()
         }
         look = {"command": "look", "address": host.address, "probes": probes}
         facts = link.ask(look, "looked", LOOK_S)["facts"]
-        hashes = link.hashes(_there(link, each) for each in adapters.values())
-        libraries = {name: (_hash_here(each), hashes[_there(link, each)]) for name, each in adapters.items()}
+        hashes = link.hashes(_there(link, adapter) for adapter in adapters.values())
+        libraries = {
+            name: (_hash_here(adapter), hashes[_there(link, adapter)]) for name, adapter in adapters.items()
+        }
         return HostLook(link.name, host, None, link.hello, link.offset(), facts, libraries)
     except HostError as error:
         return HostLook(link.name, host, str(error))
@@ -101,7 +103,7 @@ def _hash_here(adapter: Adapter) -> str | None:
 
 def _ways(looks: Sequence[HostLook], links: Mapping[str, AgentLink]) -> list[WayLook]:
     """Looks at the way between each two hosts that have an address."""
-    pairs = list(itertools.permutations([each for each in looks if each.name in links], 2))
+    pairs = list(itertools.permutations([host_look for host_look in looks if host_look.name in links], 2))
     ends: dict[str, tuple[int, str | None]] = {}
     port = random.randint(*PORTS)
     for look in looks:
@@ -114,10 +116,10 @@ def _ways(looks: Sequence[HostLook], links: Mapping[str, AgentLink]) -> list[Way
 
 def _listen(link: AgentLink, address: str, port: int) -> tuple[int, str | None]:
     try:
-        said = link.ask({"command": "listen", "address": address, "port": port}, "listening", ASK_S)
+        answer = link.ask({"command": "listen", "address": address, "port": port}, "listening", ASK_S)
     except HostError as error:
         return 0, str(error)
-    return int(said["port"]), said["wrong"]
+    return int(answer["port"]), answer["wrong"]
 
 
 def _way(
@@ -126,28 +128,28 @@ def _way(
     links: Mapping[str, AgentLink],
     ends: Mapping[str, tuple[int, str | None]],
 ) -> WayLook:
-    for each in (one, other):
-        if ends[each.name][1]:
-            return WayLook(one.name, other.name, f"{each.name}: {ends[each.name][1]}")
+    for look in (one, other):
+        if ends[look.name][1]:
+            return WayLook(one.name, other.name, f"{look.name}: {ends[look.name][1]}")
     sender, receiver = links[one.name], links[other.name]
     mtu = int((one.facts.get("link") or {}).get("mtu") or 1500)
     peer = {"address": other.host.address, "port": ends[other.name][0], "mtu": mtu}
     word = secrets.token_hex(8)
     try:
-        said = sender.ask({"command": "ask", **peer}, "asked", ASK_S)
+        answer = sender.ask({"command": "ask", **peer}, "asked", ASK_S)
         sender.ask({"command": "cast", "word": word}, "cast", ASK_S)
         # Through the receiver's socket went what came before: a way that is as fast as the answers above.
         sender.ask({"command": "ask", **peer}, "asked", ASK_S)
-        heard = receiver.ask({"command": "heard"}, "heard", ASK_S)["words"]
+        heard_words = receiver.ask({"command": "heard"}, "heard", ASK_S)["words"]
     except HostError as error:
         return WayLook(one.name, other.name, str(error))
-    trips = said["round_trips_ns"]
+    trips = answer["round_trips_ns"]
     return WayLook(
         one.name,
         other.name,
         round_trips_ns=tuple(trip for trip in trips if trip is not None),
         sent=len(trips),
-        path_mtu=said["path_mtu"],
-        large_arrives=said["large_arrives"],
-        multicast=word in heard,
+        path_mtu=answer["path_mtu"],
+        large_arrives=answer["large_arrives"],
+        multicast=word in heard_words,
     )

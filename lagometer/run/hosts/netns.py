@@ -119,9 +119,9 @@ def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
     except OSError as error:
         raise HostError(f"{command[0]} can't be started: {error.strerror}") from error
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-    said = process.stdout.readline()
+    first_line = process.stdout.readline()
     errors = process.stderr
-    if said != READY:
+    if first_line != READY:
         process.stdin.close()
         why = errors.read().decode(errors="replace").strip() or "it said nothing"
         process.wait()

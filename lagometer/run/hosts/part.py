@@ -101,7 +101,7 @@ class HostPart:
     @property
     def patience_s(self) -> float:
         """How long its daemons may take until they serve, all together."""
-        return sum(each.ready.timeout_s for each in self._orders.daemons)
+        return sum(daemon.ready.timeout_s for daemon in self._orders.daemons)
 
     @property
     def has_load(self) -> bool:
@@ -141,9 +141,11 @@ class HostPart:
 
     def go(self, workers: Sequence[int], at_ns: int, phases: Mapping[str, int], late: bool) -> None:
         """Lets those of these workers that are there begin at a time of our clock."""
-        here = [self._local[worker] for worker in workers if worker in self._local]
+        local_workers = [self._local[worker] for worker in workers if worker in self._local]
         at_ns += self.clock.offset_ns
-        self.link.send({"command": "go", "workers": here, "at_ns": at_ns, "phases": phases, "late": late})
+        self.link.send(
+            {"command": "go", "workers": local_workers, "at_ns": at_ns, "phases": phases, "late": late}
+        )
 
     def exchange(self, peers: Sequence[tuple[str, str, int]], count: int, period_ns: int) -> None:
         """Has it exchange time stamps with other hosts; `exchanging` is False again when that is done."""
@@ -155,8 +157,8 @@ class HostPart:
     ) -> None:
         """Has it do so seldom, between two times of our clock."""
         first_ns, until_ns = first_ns + self.clock.offset_ns, until_ns + self.clock.offset_ns
-        when = {"first_ns": first_ns, "period_ns": period_ns, "until_ns": until_ns}
-        self.link.send({"command": "exchange-until", "peers": peers, **when})
+        times = {"first_ns": first_ns, "period_ns": period_ns, "until_ns": until_ns}
+        self.link.send({"command": "exchange-until", "peers": peers, **times})
 
     def collect(self) -> None:
         """Asks for the evidence; `collected` says when it is there."""
@@ -168,8 +170,8 @@ class HostPart:
 
     def end(self, salvage: Sequence[int]) -> None:
         """Has everything end, and the records of these workers handed over; `ended` says when that is so."""
-        here = [self._local[worker] for worker in salvage if worker in self._local]
-        self.link.send({"command": "end", "salvage": here})
+        local_workers = [self._local[worker] for worker in salvage if worker in self._local]
+        self.link.send({"command": "end", "salvage": local_workers})
 
     # --- what it says ---
 
@@ -180,8 +182,8 @@ class HostPart:
             try:
                 self._hear(frame)
             except (KeyError, TypeError, ValueError, IndexError) as error:
-                said = f"{type(error).__name__} {error} in {str(frame[0])[:200]}"
-                self.link.give_up(f"its agent wrote what nobody understands: {said}")
+                problem = f"{type(error).__name__} {error} in {str(frame[0])[:200]}"
+                self.link.give_up(f"its agent wrote what nobody understands: {problem}")
         if self.link.lost is not None and was_lost is None:
             self.finished = True
             self._heard().fail(f"agent-lost: host {self.name}: {self.link.lost}")
@@ -202,8 +204,8 @@ class HostPart:
         elif event == "loaded":
             self.loaded = True
         elif event == "evidence":
-            seen = message["evidence"]
-            self.evidence = Evidence.from_frame(seen) if seen is not None else None
+            evidence = message["evidence"]
+            self.evidence = Evidence.from_frame(evidence) if evidence is not None else None
             self.load_wrong, self.collected = message["load_wrong"], True
         elif event == "probed":
             if message["any"]:
@@ -236,7 +238,7 @@ class HostPart:
         load = message["load"]
         self._load = LoadDone(**load) if load is not None else None
         self._daemons = tuple(
-            DaemonDone(**{**each, "command": tuple(each["command"])}) for each in message["daemons"]
+            DaemonDone(**{**daemon, "command": tuple(daemon["command"])}) for daemon in message["daemons"]
         )
         captured = message["captured"]
         self._captured = Captured.from_frame(captured) if captured is not None else None
@@ -297,6 +299,6 @@ class HostPart:
         )
 
 
-def _stamps(given: Sequence[Any]) -> tuple[str, int, int, int, int]:
-    name, sent, received, answered, returned = given
+def _stamps(stamps: Sequence[Any]) -> tuple[str, int, int, int, int]:
+    name, sent, received, answered, returned = stamps
     return str(name), int(sent), int(received), int(answered), int(returned)

@@ -112,10 +112,10 @@ class SshLauncher:
 
     def _python(self) -> str:
         """Returns the interpreter there: that of the installation that the study names, or the host's."""
-        own = Path(sys.executable)
-        if not self._host.path or not own.is_relative_to(here()):
+        interpreter = Path(sys.executable)
+        if not self._host.path or not interpreter.is_relative_to(here()):
             return "python3"
-        return f"{self._host.path}/{own.relative_to(here())}"
+        return f"{self._host.path}/{interpreter.relative_to(here())}"
 
     def _find(self, dialogue: Dialogue) -> None:
         """Has the host look for what it needs, gives it a copy if it asks for one, and starts the agent."""
@@ -141,8 +141,8 @@ class SshLauncher:
     def _explained(self, error: DialogueError, python: str) -> str:
         """Returns what ssh or the shell there said, and what to do about it."""
         words = {"destination": self._destination, "command": self._by_hand(), "python": python}
-        said = error.said.splitlines()
-        last = f"; it said: {said[-1].strip()}" if said else ""
+        error_lines = error.said.splitlines()
+        last = f"; it said: {error_lines[-1].strip()}" if error_lines else ""
         noise = f"; its shell wrote: {error.noise.splitlines()[0]}" if error.noise else ""
         for mark, advice in _ADVICE.items():
             if mark in error.said:
@@ -153,12 +153,12 @@ class SshLauncher:
         """Says with which code or signal ssh ended, and what that means."""
         if self._process is None:
             return "was not started"
-        how = self._process.ended()
-        if how is None:
+        ending = self._process.ended()
+        if ending is None:
             return None
         why = ": the link broke, or the agent was killed" if self._process.code() == SSH_FAILED else ""
-        what = f"see that `{self._by_hand()}` works; the next trial connects again"
-        return f"was reached by ssh, which {how}{why}: {what}"
+        advice = f"see that `{self._by_hand()}` works; the next trial connects again"
+        return f"was reached by ssh, which {ending}{why}: {advice}"
 
     def there(self, path: str) -> str:
         """A file of this installation lies in the other one, or in the copy; any other at the same path."""
@@ -167,8 +167,12 @@ class SshLauncher:
         if self._is_copy:
             name = path.lstrip("/")
             return str(Path(self._root, name)) if name in self._bundle.hashes else path
-        own = Path(path)
-        return str(Path(self._root) / own.relative_to(here())) if own.is_relative_to(here()) else path
+        local_path = Path(path)
+        return (
+            str(Path(self._root) / local_path.relative_to(here()))
+            if local_path.is_relative_to(here())
+            else path
+        )
 
     def close(self) -> None:
         """Ends ssh, on which the agent ends; one whose link is cut ends by its lease."""

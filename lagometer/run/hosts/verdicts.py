@@ -19,10 +19,10 @@ def host_findings(look: HostLook) -> list[Finding]:
     if look.unreachable is not None:
         lost = "no worker can run there"
         return [Finding("reachable", "fail", look.unreachable, lost, "see above: the words say what to do")]
-    said = look.hello
-    who = f"{said.get('host')}, {said.get('machine')}, lagometer {said.get('version')} as here"
+    hello = look.hello
+    identity = f"{hello.get('host')}, {hello.get('machine')}, lagometer {hello.get('version')} as here"
     return [
-        Finding("reachable", "ok", who),
+        Finding("reachable", "ok", identity),
         *_adapters(look),
         _clock(look),
         _synchronisation(look),
@@ -40,12 +40,12 @@ def _adapters(look: HostLook) -> Iterator[Finding]:
         elif look.libraries[name][0] != look.libraries[name][1]:
             differ.append(name)
     good = len(look.libraries) - len(broken) - len(differ)
-    found = "; ".join([*([f"{good} work as here"] if good else []), *broken])
+    observation = "; ".join([*([f"{good} work as here"] if good else []), *broken])
     if broken:
         fix = "install what the words name: the same packages as here"
-        yield Finding("adapters", "fail", found, "cells with these adapters fail there", fix)
+        yield Finding("adapters", "fail", observation, "cells with these adapters fail there", fix)
     elif look.libraries:
-        yield Finding("adapters", "ok", found or "all are there")
+        yield Finding("adapters", "ok", observation or "all are there")
     if differ:
         spoils = "figures of two builds are not of one middleware"
         fix = "install the same lagometer there, or leave `path` out to have it copied"
@@ -55,34 +55,34 @@ def _adapters(look: HostLook) -> Iterator[Finding]:
 def _clock(look: HostLook) -> Finding:
     if look.clock.same:
         return Finding("clock", "ok", "the clock of this machine: one-way latency is exact")
-    found = f"its own, known to {look.clock.bound_ns / NS_PER_US:.0f} µs over the agent's link"
+    observation = f"its own, known to {look.clock.bound_ns / NS_PER_US:.0f} µs over the agent's link"
     spoils = "one-way latency to this host has no bound, so it is not given"
     fix = "give the host the `address` of its link to the others (docs/methodology/clocks.md)"
     if not look.host.address:
-        return Finding("clock", "warn", f"{found}; no `address` for the exchange", spoils, fix)
-    return Finding("clock", "ok", f"{found}; trials exchange time stamps by {look.host.address}")
+        return Finding("clock", "warn", f"{observation}; no `address` for the exchange", spoils, fix)
+    return Finding("clock", "ok", f"{observation}; trials exchange time stamps by {look.host.address}")
 
 
 def _synchronisation(look: HostLook) -> Finding:
-    said = look.facts.get("clock", {})
-    pulled_ppm, services = said.get("pulled_ppm"), said.get("services") or []
+    clock = look.facts.get("clock", {})
+    pulled_ppm, services = clock.get("pulled_ppm"), clock.get("services") or []
     words = [", ".join(services) or "no service seen"]
-    if said.get("synchronised") is not None:
-        words.append("synchronised" if said["synchronised"] else "not synchronised")
+    if clock.get("synchronised") is not None:
+        words.append("synchronised" if clock["synchronised"] else "not synchronised")
     if pulled_ppm is not None:
         words.append(f"made {pulled_ppm:+.1f} ppm faster")
     for name in ("chrony", "ptp"):
-        if said.get(name):
-            words.append(f"{name}: {said[name]['offset_ns'] / NS_PER_US:+.1f} µs from its source")
-    found = "; ".join(words)
+        if clock.get(name):
+            words.append(f"{name}: {clock[name]['offset_ns'] / NS_PER_US:+.1f} µs from its source")
+    observation = "; ".join(words)
     if pulled_ppm is None:
-        return Finding("synchronisation", "unknown", found)
+        return Finding("synchronisation", "unknown", observation)
     if abs(pulled_ppm) > look.host.drift_ppm:
         spoils = "the clock runs away by more than `drift_ppm` says: the bound of one-way figures grows"
         return Finding(
-            "synchronisation", "warn", found, spoils, "wait until it has settled (chronyc tracking)"
+            "synchronisation", "warn", observation, spoils, "wait until it has settled (chronyc tracking)"
         )
-    return Finding("synchronisation", "ok", found)
+    return Finding("synchronisation", "ok", observation)
 
 
 def _link(look: HostLook) -> Finding:
@@ -96,37 +96,37 @@ def _link(look: HostLook) -> Finding:
             "link", "fail", f"no interface has {address}", spoils, "`ip address` there shows those it has"
         )
     speed = f"{link['speed_mbit']} Mbit/s" if link["speed_mbit"] else "speed unknown"
-    found = f"{link['name']}: {speed}, MTU {link['mtu']}{', wireless' if link['wireless'] else ''}"
+    observation = f"{link['name']}: {speed}, MTU {link['mtu']}{', wireless' if link['wireless'] else ''}"
     if link["wireless"]:
         spoils = "other stations, retries and power saving change the latency"
         return Finding(
-            "link", "warn", found, spoils, f"use a cable, or `iw dev {link['name']} set power_save off`"
+            "link", "warn", observation, spoils, f"use a cable, or `iw dev {link['name']} set power_save off`"
         )
-    return Finding("link", "ok", found)
+    return Finding("link", "ok", observation)
 
 
 def _buffers(look: HostLook) -> Finding:
     settings = look.facts.get("settings", {})
     known = {name: settings[name] for name in BUFFERS if name in settings}
-    found = ", ".join(f"{name} {value >> 10} KiB" for name, value in known.items())
+    observation = ", ".join(f"{name} {value >> 10} KiB" for name, value in known.items())
     small = [name for name, value in known.items() if value < SOCKET_BYTES_WANTED]
     if not known:
         return Finding("udp-buffers", "unknown", "cannot be read there")
     if small:
         fix = "sysctl -w " + " ".join(f"{name}={SOCKET_BYTES_WANTED}" for name in small)
-        return Finding("udp-buffers", "warn", found, "large messages are lost in full buffers", fix)
-    return Finding("udp-buffers", "ok", found)
+        return Finding("udp-buffers", "warn", observation, "large messages are lost in full buffers", fix)
+    return Finding("udp-buffers", "ok", observation)
 
 
 def _firewall(look: HostLook) -> Finding:
-    said = look.facts.get("firewall")
-    if said is None:
+    firewall = look.facts.get("firewall")
+    if firewall is None:
         return Finding("firewall", "unknown", "its rules can be read by root with nft or iptables alone")
-    if said["refusing"]:
-        found = f"{said['refusing']} rules or policies that drop or reject ({said['by']})"
+    if firewall["refusing"]:
+        observation = f"{firewall['refusing']} rules or policies that drop or reject ({firewall['by']})"
         fix = "let UDP and TCP of the other hosts through, or take them off for the measurement"
-        return Finding("firewall", "warn", found, "discovery and fragments may not come through", fix)
-    return Finding("firewall", "ok", "no rule refuses anything" if said["lines"] else "no rules")
+        return Finding("firewall", "warn", observation, "discovery and fragments may not come through", fix)
+    return Finding("firewall", "ok", "no rule refuses anything" if firewall["lines"] else "no rules")
 
 
 def way_findings(way: WayLook) -> list[Finding]:
@@ -143,12 +143,14 @@ def way_findings(way: WayLook) -> list[Finding]:
 
 def _round_trip(way: WayLook) -> Finding:
     trips = [trip / NS_PER_US for trip in way.round_trips_ns]
-    found = f"{min(trips):.0f} to {max(trips):.0f} µs, median {statistics.median(trips):.0f} µs"
+    observation = f"{min(trips):.0f} to {max(trips):.0f} µs, median {statistics.median(trips):.0f} µs"
     lost = way.sent - len(trips)
     if lost:
         fix = "find what loses packets: cable, Wi-Fi, a busy host"
-        return Finding("round-trip", "warn", f"{found}; {lost} of {way.sent} lost", "messages are lost", fix)
-    return Finding("round-trip", "ok", found)
+        return Finding(
+            "round-trip", "warn", f"{observation}; {lost} of {way.sent} lost", "messages are lost", fix
+        )
+    return Finding("round-trip", "ok", observation)
 
 
 def _path(way: WayLook) -> Finding:
@@ -157,12 +159,12 @@ def _path(way: WayLook) -> Finding:
         return Finding(
             "path-mtu", "fail", "not even 576 bytes in one piece", spoils, "check the MTU on the way"
         )
-    found = f"{way.path_mtu} bytes in one piece"
+    observation = f"{way.path_mtu} bytes in one piece"
     if way.path_mtu < ETHERNET_MTU:
         spoils = "larger packets are fragmented or lost on the way"
         fix = f"set the MTU of both interfaces to {way.path_mtu}, or raise it on the way"
-        return Finding("path-mtu", "warn", found, spoils, fix)
-    return Finding("path-mtu", "ok", found)
+        return Finding("path-mtu", "warn", observation, spoils, fix)
+    return Finding("path-mtu", "ok", observation)
 
 
 def _large(way: WayLook) -> Finding:

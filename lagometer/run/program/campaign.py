@@ -74,14 +74,17 @@ def cell_of(name: str, edge: str) -> str:
 
 def _entry(carried: Carried, edge: ProgramEdge, cell: str, trial: int, path: str) -> dict[str, Any]:
     """The journal's line of one edge in one run."""
-    said = [*warnings(carried), *_warnings_of(edge.followed, edge.layers, int(str(edge.figures["n"])))]
+    entry_warnings = [
+        *warnings(carried),
+        *_warnings_of(edge.followed, edge.layers, int(str(edge.figures["n"]))),
+    ]
     started = carried.started.isoformat(timespec="seconds")
     common = {
         "cell": cell,
         "trial": trial,
         "valid": True,
         "reasons": [],
-        "warnings": said,
+        "warnings": entry_warnings,
         "started": started,
     }
     return {
@@ -104,12 +107,12 @@ def warnings(carried: Carried) -> Iterator[str]:
         yield f"probe: {overflow:,} calls found no room; what came after is missing. Use --room"
     if look.stopped:
         yield "probe: it was stopped early, since its files would have filled the memory"
-    for each in look.unreadable:
-        yield f"probe: {each}"
+    for problem in look.unreadable:
+        yield f"probe: {problem}"
     for name, log in zip(programs.names, look.logs, strict=True):
-        found = ros2_of(log)
-        if found is not None and found.refused is not None:
-            yield f"probe: ROS 2's own layers in {name} are not stamped: {found.refused}"
+        ros2 = ros2_of(log)
+        if ros2 is not None and ros2.refused is not None:
+            yield f"probe: ROS 2's own layers in {name} are not stamped: {ros2.refused}"
     if abs(look.clock.drift_ns) > DRIFT_MAX_NS:
         yield (
             f"probe: the clock of the time of day was set by {look.clock.drift_ns / 1e6:.1f} ms meanwhile; "
@@ -125,9 +128,9 @@ def _warnings_of(followed: int, layers: pl.DataFrame, taken: int) -> Iterator[st
     """What a reader of one edge's layers must know."""
     if taken and followed == 0:
         yield "probe: no message was seen on a socket: shared memory, or within one process"
-    spent = layers.with_columns((pl.col("end_ns") - pl.col("begin_ns")).alias("ns"))
-    unknown_ns = int(spent.filter(pl.col("layer").cast(pl.String()) == UNATTRIBUTED)["ns"].sum())
-    if taken and unknown_ns > UNATTRIBUTED_MAX * int(spent["ns"].sum()):
+    timed_layers = layers.with_columns((pl.col("end_ns") - pl.col("begin_ns")).alias("ns"))
+    unknown_ns = int(timed_layers.filter(pl.col("layer").cast(pl.String()) == UNATTRIBUTED)["ns"].sum())
+    if taken and unknown_ns > UNATTRIBUTED_MAX * int(timed_layers["ns"].sum()):
         yield "probe: most of the time is in no layer that can be seen"
 
 
@@ -192,19 +195,19 @@ def told(carried: Carried) -> dict[str, Any]:
 
 
 def _ros2(log: ProbeLog) -> Mapping[str, Any] | None:
-    found = ros2_of(log)
-    return None if found is None else {**asdict(found), "nodes": list(found.nodes)}
+    ros2 = ros2_of(log)
+    return None if ros2 is None else {**asdict(ros2), "nodes": list(ros2.nodes)}
 
 
 def _endpoints(programs: Programs, program: int, writes: bool) -> Iterator[Mapping[str, Any]]:
     counts = programs.written if writes else programs.taken
-    for place, each in enumerate(programs.endpoints):
-        if each.program == program and each.writes == writes:
+    for place, endpoint in enumerate(programs.endpoints):
+        if endpoint.program == program and endpoint.writes == writes:
             yield {
-                "topic": each.topic,
-                "type": each.type,
-                "guid": each.guid.hex(),
-                "qos": None if each.qos is None else asdict(each.qos),
+                "topic": endpoint.topic,
+                "type": endpoint.type,
+                "guid": endpoint.guid.hex(),
+                "qos": None if endpoint.qos is None else asdict(endpoint.qos),
                 "messages": counts[place],
             }
 

@@ -28,10 +28,10 @@ def check_preloading(program: str) -> None:
 
 
 def _found(program: str, where: str) -> Path:
-    found = shutil.which(program)
-    if found is None:
+    location = shutil.which(program)
+    if location is None:
         raise BadInput(f"there is no program '{program}' that can be run", where=where, hint="name its path")
-    return Path(found).resolve()
+    return Path(location).resolve()
 
 
 def _check(path: Path, scripts: int) -> None:
@@ -63,8 +63,8 @@ def _check(path: Path, scripts: int) -> None:
 
 
 def _check_machine(head: bytes, where: str) -> None:
-    own = Path(sys.executable).resolve()
-    with own.open("rb") as file:
+    interpreter = Path(sys.executable).resolve()
+    with interpreter.open("rb") as file:
         ours = file.read(HEADER.size)
     if len(head) < HEADER.size or head[4:6] != ours[4:6] or head[18:20] != ours[18:20]:
         raise BadInput("is a program for another kind of processor than the probe", where=where)
@@ -85,9 +85,9 @@ def _has_interpreter(path: Path) -> bool:
 
 def _check_privileges(path: Path) -> None:
     """A program that gains rights ignores what is to be preloaded."""
-    found = path.stat()
-    gains = (found.st_mode & stat.S_ISUID and found.st_uid != os.geteuid()) or (
-        found.st_mode & stat.S_ISGID and found.st_gid != os.getegid()
+    status = path.stat()
+    gains = (status.st_mode & stat.S_ISUID and status.st_uid != os.geteuid()) or (
+        status.st_mode & stat.S_ISGID and status.st_gid != os.getegid()
     )
     with contextlib.suppress(OSError):  # it has none
         gains = gains or (os.geteuid() != 0 and bool(os.getxattr(path, ATTRIBUTE_OF_CAPABILITIES)))

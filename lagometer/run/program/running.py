@@ -129,8 +129,8 @@ class ProgramRun:
         while True:
             if self._process is not None:
                 self._process.poll()
-            left = descendants(os.getpid())
-            _reap(pid for pid in left if self._process is None or pid != self._process.pid)
+            remaining = descendants(os.getpid())
+            _reap(pid for pid in remaining if self._process is None or pid != self._process.pid)
             if not descendants(os.getpid()):
                 return True
             if time.monotonic() >= deadline_s:
@@ -158,13 +158,13 @@ def descendants(pid: int) -> list[int]:
         with contextlib.suppress(OSError, ValueError, IndexError):
             fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             parents.setdefault(int(fields[1]), []).append(int(folder.name))
-    found: list[int] = []
-    open_ = [pid]
-    while open_:
-        children = parents.get(open_.pop(), [])
-        found += children
-        open_ += children
-    return found
+    pids: list[int] = []
+    pending = [pid]
+    while pending:
+        children = parents.get(pending.pop(), [])
+        pids += children
+        pending += children
+    return pids
 
 
 def _reap(pids: Iterator[int]) -> None:
@@ -182,11 +182,13 @@ def _place() -> Path:
     return Path(tempfile.gettempdir())
 
 
-def _environment(given: Mapping[str, str], library: Path, folder: Path, room_bytes: int) -> dict[str, str]:
+def _environment(
+    variables: Mapping[str, str], library: Path, folder: Path, room_bytes: int
+) -> dict[str, str]:
     """What else the programs load stays, behind the probe."""
-    loaded = [str(library), *given.get("LD_PRELOAD", "").split()]
+    loaded = [str(library), *variables.get("LD_PRELOAD", "").split()]
     return {
-        **given,
+        **variables,
         "LD_PRELOAD": ":".join(loaded),
         "LAGOMETER_PROBE_FOLDER": str(folder),
         "LAGOMETER_PROBE_BYTES": str(room_bytes),

@@ -82,23 +82,23 @@ class Results:
 
     def reopen(self, manifest: Mapping[str, Any]) -> None:
         """Takes up a campaign where it ended. Raises `BadInput` if it is another study's, `StoreError`."""
-        before = read_manifest(self.directory)
-        if "sources" in before:
+        previous = read_manifest(self.directory)
+        if "sources" in previous:
             raise BadInput(
                 "is merged from several campaigns",
                 where=f"--out {self.directory}",
                 hint="continue one of those, then merge again",
             )
-        if not same_study(before.get("study"), manifest["study"]):
+        if not same_study(previous.get("study"), manifest["study"]):
             raise BadInput(
                 "contains another study, or an older version of this one",
                 where=f"--out {self.directory}",
                 hint="run without --resume: the old folder is kept and moved aside",
             )
-        known = {cell["id"] for cell in before["cells"]}
+        known = {cell["id"] for cell in previous["cells"]}
         added = [cell for cell in manifest["cells"] if cell["id"] not in known]
-        self.manifest = {**before, "state": "running", "finished": None}
-        self.manifest["cells"] = [*before["cells"], *added]
+        self.manifest = {**previous, "state": "running", "finished": None}
+        self.manifest["cells"] = [*previous["cells"], *added]
         path = self.directory / form.ENVIRONMENT
         self._environment = json.loads(path.read_text(encoding="utf-8")) if path.exists() else collect()
         for part in (self.trials, self.control, self.long):
@@ -117,13 +117,13 @@ class Results:
             self.manifest["versions"].setdefault(adapter["name"], adapter["library_version"])
         for host in outcome.hosts:
             facts = host_facts(host, outcome.workers)
-            kept_host = self.manifest.setdefault("hosts", {}).setdefault(host.name, facts)
+            known_host = self.manifest.setdefault("hosts", {}).setdefault(host.name, facts)
             for key in ("adapters", "files"):
-                kept_host[key] = {**facts[key], **kept_host.get(key, {})}
+                known_host[key] = {**facts[key], **known_host.get(key, {})}
         entries = described(outcome)
-        kept = self.manifest["settings"].get(cell)
-        if kept is not None:
-            add_observed(kept, entries)
+        known_entries = self.manifest["settings"].get(cell)
+        if known_entries is not None:
+            add_observed(known_entries, entries)
         elif entries:
             self.manifest["settings"][cell] = entries
 

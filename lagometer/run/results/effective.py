@@ -19,27 +19,29 @@ def described(outcome: TrialOutcome) -> list[Entry]:
 
     An entry: adapter, object, settings, observed {name: values}, paste. Empty if no worker became ready.
     """
-    said = [_flat(each) for worker in outcome.workers if worker.ready for each in worker.ready.settings]
-    said += [_of_daemon(each) for each in outcome.daemons if said]
+    flat_entries = [
+        _flat(setting) for worker in outcome.workers if worker.ready for setting in worker.ready.settings
+    ]
+    flat_entries += [_of_daemon(daemon) for daemon in outcome.daemons if flat_entries]
     entries: dict[str, Entry] = {}
-    for each in said:
-        same = entries.setdefault(_without(each), each)
-        if same is not each:
-            _add_observed(same, each)
+    for entry in flat_entries:
+        existing = entries.setdefault(_without(entry), entry)
+        if existing is not entry:
+            _add_observed(existing, entry)
     return list(entries.values())
 
 
-def add_observed(kept: Iterable[Entry], of_trial: Iterable[Entry]) -> None:
-    """Adds what a later trial of the same cell observed to `kept`; the settings stay the first trial's."""
-    named: dict[tuple[object, object], Entry] = {}
-    same: dict[str, Entry] = {}
-    for entry in kept:
-        named.setdefault(_name(entry), entry)
-        same.setdefault(_without(entry), entry)
-    for each in of_trial:
-        entry_of = same.get(_without(each)) or named.get(_name(each))
-        if entry_of is not None:
-            _add_observed(entry_of, each)
+def add_observed(entries: Iterable[Entry], later_entries: Iterable[Entry]) -> None:
+    """Adds what a later trial of the same cell observed to `entries`; the settings stay the first trial's."""
+    by_name: dict[tuple[object, object], Entry] = {}
+    by_settings: dict[str, Entry] = {}
+    for entry in entries:
+        by_name.setdefault(_name(entry), entry)
+        by_settings.setdefault(_without(entry), entry)
+    for later in later_entries:
+        counterpart = by_settings.get(_without(later)) or by_name.get(_name(later))
+        if counterpart is not None:
+            _add_observed(counterpart, later)
 
 
 def _name(entry: Entry) -> tuple[object, object]:
@@ -57,9 +59,9 @@ def _add_observed(entry: Entry, other: Entry) -> None:
         name: list(values) for name, values in entry.get("observed", {}).items()
     }
     for name, values in other["observed"].items():
-        held = observed.setdefault(name, [])
-        held += [value for value in values if value not in held]
-        held.sort(
+        known_values = observed.setdefault(name, [])
+        known_values += [value for value in values if value not in known_values]
+        known_values.sort(
             key=lambda value: (isinstance(value, str), value if _is_number(value) else 0, json.dumps(value))
         )
     entry["observed"] = observed
@@ -69,21 +71,21 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _flat(said: Mapping[str, Any]) -> Entry:
+def _flat(description: Mapping[str, Any]) -> Entry:
     """Returns what one object said; a null observation is left out."""
-    effective = said.get("effective")
+    effective = description.get("effective")
     effective = effective if isinstance(effective, dict) else {}
     observed = effective.get("observed")
     return {
-        "adapter": said.get("adapter"),
-        "object": said.get("object"),
-        "settings": effective.get("settings", said.get("settings", {})),
+        "adapter": description.get("adapter"),
+        "object": description.get("object"),
+        "settings": effective.get("settings", description.get("settings", {})),
         "observed": {
             str(name): [value]
             for name, value in (observed if isinstance(observed, dict) else {}).items()
             if value is not None
         },
-        "paste": effective.get("paste", said.get("paste", [])),
+        "paste": effective.get("paste", description.get("paste", [])),
     }
 
 

@@ -22,9 +22,10 @@ def probe_name(plan: Plan) -> str:
 
 def probe_environment(plan: Plan, directory: str) -> dict[str, str]:
     """What tells a worker's probe where to write, and how much room it has."""
-    endpoints = [each for node in plan.nodes for each in (*node.readers, *node.writers)]
+    endpoints = [endpoint for node in plan.nodes for endpoint in (*node.readers, *node.writers)]
     needed = sum(
-        each.capacity * (RECORDS_PER_MESSAGE + 2 * each.payload_bytes // DATAGRAM_BYTES) for each in endpoints
+        endpoint.capacity * (RECORDS_PER_MESSAGE + 2 * endpoint.payload_bytes // DATAGRAM_BYTES)
+        for endpoint in endpoints
     )
     room_bytes = min(BYTES_MAX, max(BYTES_MIN, RECORD_BYTES * needed))
     return {
@@ -46,8 +47,8 @@ def probe_logs(outcome: TrialOutcome) -> tuple[dict[int, ProbeLog], list[str]]:
                 continue
             for name in ("begin_ns", "end_ns"):
                 log.calls[name] -= host.clock.offset_ns
-            found = ros2_of(log)
-            if found is not None and found.refused is not None:
-                warnings.append(f"layers: worker {worker}: ROS 2 is not stamped: {found.refused}")
+            ros2 = ros2_of(log)
+            if ros2 is not None and ros2.refused is not None:
+                warnings.append(f"layers: worker {worker}: ROS 2 is not stamped: {ros2.refused}")
             logs[worker] = log
     return logs, warnings

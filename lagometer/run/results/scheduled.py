@@ -14,7 +14,7 @@ from lagometer.store.scheduler import SchedulerLog, decode
 
 def scheduled_of(outcome: TrialOutcome) -> tuple[list[Scheduled], dict[str, str]]:
     """Returns what each host recorded, and by host why one did not, or why that can't be read."""
-    found: list[Scheduled] = []
+    recordings: list[Scheduled] = []
     unavailable: dict[str, str] = {}
     for host in outcome.hosts:
         recorded = host.scheduled
@@ -28,16 +28,16 @@ def scheduled_of(outcome: TrialOutcome) -> tuple[list[Scheduled], dict[str, str]
             except RecordsError as error:
                 unavailable[host.name] = str(error)
                 continue
-            found.append(Scheduled(log.moved(-host.clock.offset_ns), numbers_of(recorded.threads, log)))
-    return found, unavailable
+            recordings.append(Scheduled(log.moved(-host.clock.offset_ns), numbers_of(recorded.threads, log)))
+    return recordings, unavailable
 
 
 def numbers_of(threads: Sequence[ThreadNumbers], log: SchedulerLog) -> dict[int, Numbers]:
     """Returns by worker, and by the number that records have, the number that the log has of a thread. One
     that never left a CPU has no events, so that it is left out."""
-    here = {seen_as: number for number, seen_as in log.seen_as.items()}
-    found: dict[int, dict[int, int]] = {}
-    for each in threads:
-        if each.here in here:
-            found.setdefault(each.worker, {})[each.there] = here[each.here]
-    return {**found}
+    by_seen_as = {seen_as: number for number, seen_as in log.seen_as.items()}
+    by_worker: dict[int, dict[int, int]] = {}
+    for thread in threads:
+        if thread.here in by_seen_as:
+            by_worker.setdefault(thread.worker, {})[thread.there] = by_seen_as[thread.here]
+    return {**by_worker}

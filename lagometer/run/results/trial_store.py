@@ -153,7 +153,7 @@ class TrialStore:
         samples: pl.DataFrame,
         rows: pl.DataFrame,
         began_s: float,
-        beside: BesideSamples = BesideSamples(),
+        extras: BesideSamples = BesideSamples(),
     ) -> None:
         """Adds one trial. Raises `CannotStore`; the folder is then as it was before the trial.
 
@@ -162,30 +162,30 @@ class TrialStore:
         path = self.samples_path(key)
         log = path.with_suffix(".log")
         others = [self._path(folder, key) for folder in _BESIDE]
-        captures = [host.packets for host in outcome.hosts if host.packets is not None]
-        captured = [path.with_name(path.name[1 : -len(form.PARTIAL)]) for path in captures]
+        partial_captures = [host.packets for host in outcome.hosts if host.packets is not None]
+        final_captures = [path.with_name(path.name[1 : -len(form.PARTIAL)]) for path in partial_captures]
         journal_bytes = self._journal.size()
         self._cells.append(rows)
         try:
             with storing(path):
                 make_folders(path.parent)
                 form.write_samples(samples, path)
-                beside.write(others)
-                for written, kept in zip(captures, captured, strict=True):
-                    form.keep_file(written, kept)
+                extras.write(others)
+                for written, final in zip(partial_captures, final_captures, strict=True):
+                    form.keep_file(written, final)
                 if outcome.reasons:
                     form.write_bytes_atomic(_log_text(outcome).encode(), log)
                 spent_s = time.monotonic() - began_s
                 entry = journal_entry(key, outcome, rows, str(path.relative_to(self.directory)))
-                entry["outages"] = list(beside.outages)
-                if beside.stamps is not None:
-                    entry["layer_stamps"] = beside.stamps.counts.as_json()
-                if beside.layers is not None:
-                    entry["layers"] = beside.layers.counts.as_json()
-                if beside.resources is not None:
-                    entry["resources"] = beside.resources.journal
-                if beside.scheduler is not None:
-                    entry["scheduler"] = beside.scheduler.counts.as_json()
+                entry["outages"] = list(extras.outages)
+                if extras.stamps is not None:
+                    entry["layer_stamps"] = extras.stamps.counts.as_json()
+                if extras.layers is not None:
+                    entry["layers"] = extras.layers.counts.as_json()
+                if extras.resources is not None:
+                    entry["resources"] = extras.resources.journal
+                if extras.scheduler is not None:
+                    entry["scheduler"] = extras.scheduler.counts.as_json()
                 self._journal.append({**entry, "spent_s": spent_s, "rows": rows.to_dicts()})
                 if self._cells_are_due():
                     self._write_cells()
@@ -193,7 +193,7 @@ class TrialStore:
             self._cells.pop()
             with contextlib.suppress(OSError):
                 self._journal.cut(journal_bytes)
-                for written in (path, log, *others, *captures, *captured):
+                for written in (path, log, *others, *partial_captures, *final_captures):
                     written.unlink(missing_ok=True)
             raise
         reasons = tuple(rows["reasons"][0].to_list())
@@ -262,23 +262,25 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
         "isolation": dict(outcome.isolation),
         "hosts": [_host(host, outcome.workers) for host in outcome.hosts],
         "adapters": adapters_in_use(outcome),
-        "scheduling": {w.name: w.ready.scheduling for w in outcome.workers if w.ready is not None},
-        "threads": {name: said.threads for name, said in done},
+        "scheduling": {
+            worker.name: worker.ready.scheduling for worker in outcome.workers if worker.ready is not None
+        },
+        "threads": {name: worker_done.threads for name, worker_done in done},
         "startup_ns": {worker.name: dict(worker.startup_ns) for worker in outcome.workers},
         "counters": {
             name: {
-                "writers": [writer.model_dump() for writer in said.writers],
-                "readers": [reader.model_dump() for reader in said.readers],
-                "context_switches": said.context_switches.model_dump(),
-                "resident_bytes_max": said.resident_bytes_max,
-                "cpu_ns": said.cpu_ns,
+                "writers": [writer.model_dump() for writer in worker_done.writers],
+                "readers": [reader.model_dump() for reader in worker_done.readers],
+                "context_switches": worker_done.context_switches.model_dump(),
+                "resident_bytes_max": worker_done.resident_bytes_max,
+                "cpu_ns": worker_done.cpu_ns,
             }
-            for name, said in done
+            for name, worker_done in done
         },
         "interference": asdict(outcome.load) if outcome.load is not None else None,
-        "daemons": [each.as_json() for each in outcome.daemons],
+        "daemons": [daemon.as_json() for daemon in outcome.daemons],
         "captured": {host.name: asdict(host.captured) for host in outcome.hosts if host.captured is not None},
-        "links": [{"host": host, **link_done(done)} for host, done in outcome.links],
+        "links": [{"host": host, **link_done(link)} for host, link in outcome.links],
         "evidence": outcome.evidence.as_json() if outcome.evidence is not None else None,
     }
 
@@ -298,12 +300,12 @@ def _host(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]
 def host_facts(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]:
     """Returns what the manifest keeps of a host: what its agent said of it, and its adapters' libraries."""
     adapters = adapters_of([workers[index] for index in host.workers])
-    said = {
+    hello = {
         name: host.hello.get(name)
         for name in ("host", "machine", "version", "cpus", "limits", "synchronisation")
     }
-    versions = {each["name"]: each["library_version"] for each in adapters}
-    return {**said, "adapters": versions, "files": dict(host.files)}
+    versions = {adapter["name"]: adapter["library_version"] for adapter in adapters}
+    return {**hello, "adapters": versions, "files": dict(host.files)}
 
 
 def adapters_in_use(outcome: TrialOutcome) -> list[dict[str, Any]]:
@@ -313,15 +315,15 @@ def adapters_in_use(outcome: TrialOutcome) -> list[dict[str, Any]]:
 
 def adapters_of(workers: Sequence[WorkerOutcome]) -> list[dict[str, Any]]:
     """Returns the adapters of these workers, each once."""
-    found = {
+    by_name = {
         adapter.name: adapter
         for worker in workers
         if worker.ready is not None
         for adapter in worker.ready.adapters
     }
     return [
-        {"name": each.name, "version": each.version, "library_version": each.library_version}
-        for each in found.values()
+        {"name": adapter.name, "version": adapter.version, "library_version": adapter.library_version}
+        for adapter in by_name.values()
     ]
 
 
@@ -330,5 +332,5 @@ def _log_text(outcome: TrialOutcome) -> str:
     parts = [f"reason: {reason}\n" for reason in outcome.reasons]
     parts += [f"--- {worker.name} ---\n{worker.stderr}\n" for worker in outcome.workers]
     parts += [f"--- daemon {daemon.name} ---\n{daemon.output}\n" for daemon in outcome.daemons]
-    parts += [f"--- link on {host} ---\n{done.output}\n" for host, done in outcome.links]
+    parts += [f"--- link on {host} ---\n{link.output}\n" for host, link in outcome.links]
     return "".join(parts)

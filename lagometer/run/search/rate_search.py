@@ -67,65 +67,65 @@ class _Search:
 
     def carry_out(self) -> None:
         """Brackets, narrows the bracket, and widens it to the interval."""
-        found = self.found
+        result = self.found
         self._climb()
-        while found.status == "found":
+        while result.status == "found":
             self._bisect()
-            assert found.sustained_hz is not None
-            if self._majority(found.sustained_hz):
+            assert result.sustained_hz is not None
+            if self._majority(result.sustained_hz):
                 break
-            found.failed_hz, found.sustained_hz = found.sustained_hz, None
-            self._descend(found.failed_hz)
+            result.failed_hz, result.sustained_hz = result.sustained_hz, None
+            self._descend(result.failed_hz)
         self._widen()
 
     def _climb(self) -> None:
         """Steps up until a rate is not sustained; down from there if that was the first."""
-        bounds, found = self._bounds, self.found
+        bounds, result = self._bounds, self.found
         rate_hz = rounded(bounds.low_hz)
         # One success is enough on the way up: its rate is tried again when it has become the bracket's end.
         while self._try(rate_hz) or self._majority(rate_hz):
-            found.sustained_hz = rate_hz
+            result.sustained_hz = rate_hz
             if rate_hz >= bounds.ceiling_hz:
-                found.status = "at-least"
+                result.status = "at-least"
                 return
             rate_hz = rounded(min(rate_hz * STEP, bounds.ceiling_hz))
-        found.failed_hz = rate_hz
-        if found.sustained_hz is None:
+        result.failed_hz = rate_hz
+        if result.sustained_hz is None:
             self._descend(rate_hz)
 
     def _descend(self, rate_hz: float) -> None:
         """Steps down until a rate is sustained."""
-        bounds, found = self._bounds, self.found
-        while found.sustained_hz is None:
+        bounds, result = self._bounds, self.found
+        while result.sustained_hz is None:
             if rate_hz <= bounds.floor_hz:
-                found.status = "below"
+                result.status = "below"
                 return
             rate_hz = max(rounded(rate_hz / STEP), bounds.floor_hz)
             if self._majority(rate_hz):
-                found.sustained_hz = rate_hz
+                result.sustained_hz = rate_hz
             else:
-                found.failed_hz = rate_hz
+                result.failed_hz = rate_hz
 
     def _bisect(self) -> None:
-        found = self.found
+        result = self.found
         while True:
-            assert found.sustained_hz is not None and found.failed_hz is not None
-            middle_hz = rounded(math.sqrt(found.sustained_hz * found.failed_hz))
-            narrow = found.failed_hz <= found.sustained_hz * (1.0 + self._bounds.precision)
-            if narrow or not found.sustained_hz < middle_hz < found.failed_hz:
+            assert result.sustained_hz is not None and result.failed_hz is not None
+            middle_hz = rounded(math.sqrt(result.sustained_hz * result.failed_hz))
+            narrow = result.failed_hz <= result.sustained_hz * (1.0 + self._bounds.precision)
+            if narrow or not result.sustained_hz < middle_hz < result.failed_hz:
                 break
             if self._majority(middle_hz):
-                found.sustained_hz = middle_hz
+                result.sustained_hz = middle_hz
             else:
-                found.failed_hz = middle_hz
+                result.failed_hz = middle_hz
 
     def _widen(self) -> None:
         """Tries the bracket's ends as often as the border asks, and goes outwards until all trials agree."""
-        found = self.found
-        if found.sustained_hz is not None:
-            found.low_hz = self._until_all(found.sustained_hz, True)
-        if found.failed_hz is not None:
-            found.high_hz = self._until_all(found.failed_hz, False)
+        result = self.found
+        if result.sustained_hz is not None:
+            result.low_hz = self._until_all(result.sustained_hz, True)
+        if result.failed_hz is not None:
+            result.high_hz = self._until_all(result.failed_hz, False)
 
     def _until_all(self, rate_hz: float, wanted: bool) -> float | None:
         """The second of two neighbouring rates at which all repeated trials said the same.

@@ -46,10 +46,10 @@ class CellSearch:
     high_hz: float | None = None
     trials: list[dict[str, Any]] = field(default_factory=list)
 
-    def take(self, found: Found) -> None:
+    def take(self, result: Found) -> None:
         """Takes over what the search found."""
-        self.status, self.sustained_hz, self.failed_hz = found.status, found.sustained_hz, found.failed_hz
-        self.low_hz, self.high_hz = found.low_hz, found.high_hz
+        self.status, self.sustained_hz, self.failed_hz = result.status, result.sustained_hz, result.failed_hz
+        self.low_hz, self.high_hz = result.low_hz, result.high_hz
 
     def as_json(self) -> dict[str, Any]:
         """The cell's part of search.json."""
@@ -69,9 +69,9 @@ def rateless(study: Study) -> Study:
 
 def cell_at(study: Study, cell: Cell, rate_hz: float, adapters: Mapping[str, Adapter]) -> Cell:
     """The same cell with another rate. Raises NothingRunnable if that can't exist."""
-    given = {name: (getattr(cell.factors, _field(name)),) for name in study.matrix}
-    given["rate"] = (rate_hz,)
-    matrix = {factor.name: given[factor.name] for factor in FACTORS if factor.name in given}
+    factor_values = {name: (getattr(cell.factors, _field(name)),) for name in study.matrix}
+    factor_values["rate"] = (rate_hz,)
+    matrix = {factor.name: factor_values[factor.name] for factor in FACTORS if factor.name in factor_values}
     expansion = expand(replace(study, matrix=matrix, exclude=()), adapters)
     if not expansion.cells:
         raise NothingRunnable(expansion.excluded[0].reason, where=expansion.excluded[0].cell)
@@ -142,9 +142,13 @@ class RateSearch:
         at_rate = cell_at(self._study, cell, rate_hz, self._adapters)
         with tempfile.TemporaryDirectory(prefix="lagometer-search-") as folder:
             store = TrialStore(Path(folder))
-            done = self._runner.run(conductor, self._study, at_rate, number, store)
-        said = verdict(done.rows, done.samples, self._loss_max)
-        result.trials.append({"trial": number, "rate_hz": rate_hz, **asdict(said)})
-        words = {True: "sustained", False: f"not sustained ({said.why})", None: f"no verdict ({said.why})"}
-        print(f"{cell.id} at {units.format_rate(rate_hz)}: {words[said.sustained]}", file=sys.stderr)
-        return said.sustained
+            trial = self._runner.run(conductor, self._study, at_rate, number, store)
+        judgement = verdict(trial.rows, trial.samples, self._loss_max)
+        result.trials.append({"trial": number, "rate_hz": rate_hz, **asdict(judgement)})
+        words = {
+            True: "sustained",
+            False: f"not sustained ({judgement.why})",
+            None: f"no verdict ({judgement.why})",
+        }
+        print(f"{cell.id} at {units.format_rate(rate_hz)}: {words[judgement.sustained]}", file=sys.stderr)
+        return judgement.sustained

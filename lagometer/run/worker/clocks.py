@@ -33,11 +33,11 @@ class Asking:
 
 def askings(parts: Sequence[HostPart]) -> list[Asking]:
     """Returns who asks whom: of each two hosts with different clocks either asks the other."""
-    found: dict[str, list[tuple[str, str, int]]] = {}
+    peers_by_name: dict[str, list[tuple[str, str, int]]] = {}
     for one, other in itertools.permutations(parts, 2):
         if one.clock_port and other.clock_port and not _one_clock(one, other):
-            found.setdefault(one.name, []).append((other.name, other.address, other.clock_port))
-    return [Asking(part, tuple(found[part.name])) for part in parts if part.name in found]
+            peers_by_name.setdefault(one.name, []).append((other.name, other.address, other.clock_port))
+    return [Asking(part, tuple(peers_by_name[part.name])) for part in parts if part.name in peers_by_name]
 
 
 def _one_clock(one: HostPart, other: HostPart) -> bool:

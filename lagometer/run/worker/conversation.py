@@ -168,23 +168,25 @@ class Conversation:
 def failure_code(failed: Failed, conversations: Iterable[Conversation]) -> str:
     """The code of a worker's failure. Where readers were not matched, it is the quality of service if the
     middleware reported that of the same topics."""
-    topics = {str(each.get("topic")) for each in failed.missing if isinstance(each, dict)}
-    told = [end for each in conversations for end in each.incompatible if end.topic in topics]
-    if failed.reason != "endpoints-missing" or not told:
+    topics = {str(reader.get("topic")) for reader in failed.missing if isinstance(reader, dict)}
+    reported_ends = [
+        end for conversation in conversations for end in conversation.incompatible if end.topic in topics
+    ]
+    if failed.reason != "endpoints-missing" or not reported_ends:
         return failed.reason
-    ends = dict.fromkeys(f"{end.side} {end.node} on {end.topic}" for end in told)
-    return f"incompatible-qos: {_policies(told)}the middleware says so of {', '.join(ends)}"
+    ends = dict.fromkeys(f"{end.side} {end.node} on {end.topic}" for end in reported_ends)
+    return f"incompatible-qos: {_policies(reported_ends)}the middleware says so of {', '.join(ends)}"
 
 
-def _policies(told: Iterable[Incompatible]) -> str:
+def _policies(reported_ends: Iterable[Incompatible]) -> str:
     """Each policy that does not fit, with what was offered and requested of it as far as a side told."""
     sides = {"writer": "offered", "reader": "requested"}
-    found: dict[str, dict[str, None]] = {}
+    by_policy: dict[str, dict[str, None]] = {}
     for side, word in sides.items():
-        for end in told:
+        for end in reported_ends:
             if end.side == side and end.policy:
-                found.setdefault(end.policy, {})[f"{word} {end.value}"] = None
-    return "".join(f"{policy}: {', '.join(values)}; " for policy, values in found.items())
+                by_policy.setdefault(end.policy, {})[f"{word} {end.value}"] = None
+    return "".join(f"{policy}: {', '.join(values)}; " for policy, values in by_policy.items())
 
 
 def creation_ns(conversations: Iterable[Conversation], started_ns: int) -> int:
@@ -192,4 +194,7 @@ def creation_ns(conversations: Iterable[Conversation], started_ns: int) -> int:
 
     What takes long to create may take as long to destroy: a hundred participants of Fast DDS, many seconds.
     """
-    return max((each.came_ns.get("ready", started_ns) - started_ns for each in conversations), default=0)
+    return max(
+        (conversation.came_ns.get("ready", started_ns) - started_ns for conversation in conversations),
+        default=0,
+    )

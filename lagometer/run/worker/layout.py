@@ -102,15 +102,20 @@ def stream_rates_hz(graph: Graph) -> dict[int, float]:
             writers[stream].append(place)
         for stream in (stream for topic in rule.reads for stream in graph.streams_on(topic)):
             readers[stream].add(place)
-    of_rules = [0.0] * len(graph.rules)
+    previous_hz = [0.0] * len(graph.rules)
     stale = set(range(len(graph.rules)))  # rules whose inputs have changed
     for _ in graph.nodes:
-        found = {place: _rule_rate_hz(graph, graph.rules[place], rates) for place in sorted(stale)}
-        changed = {stream for place in found if found[place] != of_rules[place] for stream in written[place]}
-        for place, rate_hz in found.items():
-            of_rules[place] = rate_hz
+        new_rates_hz = {place: _rule_rate_hz(graph, graph.rules[place], rates) for place in sorted(stale)}
+        changed = {
+            stream
+            for place in new_rates_hz
+            if new_rates_hz[place] != previous_hz[place]
+            for stream in written[place]
+        }
+        for place, rate_hz in new_rates_hz.items():
+            previous_hz[place] = rate_hz
         for stream in changed:
-            rates[stream] = sum(of_rules[place] for place in writers[stream])
+            rates[stream] = sum(previous_hz[place] for place in writers[stream])
             if stream in graph.answered:  # one reply to each request of its own client
                 rates[stream] = rates[graph.answered[stream]]
         stale = {place for stream in changed for place in readers[stream]}
@@ -163,7 +168,7 @@ class _Layout:
         host = cell.worker_host(index)
         place = self._places.get(host) or Place(PRIVATE_RUNTIME_DIRECTORY, available_cpus())
         contexts = self._contexts(nodes)
-        used = list(dict.fromkeys(each.adapter for each in contexts))
+        used_adapters = list(dict.fromkeys(participant.adapter for participant in contexts))
         name, scheduling, group = cell.worker_name(index), cell.worker_scheduling(index), cell.groups[index]
         priority = (group.priority if group is not None else None) or self._study.priority
         return Plan(
@@ -187,15 +192,15 @@ class _Layout:
             start=cell.factors.start,
             start_ns=cell.worker_start_ns(index),
             threads=cell.factors.threads if len(nodes) > 1 else "per-node",
-            adapters=[self._adapter(adapter, place, host) for adapter in used],
+            adapters=[self._adapter(adapter, place, host) for adapter in used_adapters],
             contexts=[
                 Context(
-                    adapter=used.index(each.adapter),
-                    domain=each.domain,
-                    name=each.node or name,
+                    adapter=used_adapters.index(participant.adapter),
+                    domain=participant.domain,
+                    name=participant.node or name,
                     security=self._security(Identity(index, number), place.runtime_directory),
                 )
-                for number, each in enumerate(contexts)
+                for number, participant in enumerate(contexts)
             ],
             nodes=[self._node(node, contexts) for node in nodes],
         )
@@ -222,12 +227,12 @@ class _Layout:
 
     def _contexts(self, nodes: tuple[str, ...]) -> list[_Participant]:
         """Returns the participants that the nodes of one worker need, in the order in which they are made."""
-        found: list[_Participant] = []
+        participants: list[_Participant] = []
         for node in nodes:
-            found += [self._publisher(node, topic) for topic in topics_written(self._graph, node)]
+            participants += [self._publisher(node, topic) for topic in topics_written(self._graph, node)]
         for node in nodes:
-            found += [self._subscriber(node, topic) for topic in topics_read(self._graph, node)]
-        return list(dict.fromkeys(found))
+            participants += [self._subscriber(node, topic) for topic in topics_read(self._graph, node)]
+        return list(dict.fromkeys(participants))
 
     def _publisher(self, node: str, topic: str) -> _Participant:
         traffic = self._cell.traffic[topic]
@@ -275,7 +280,7 @@ class _Layout:
         if self._cell.factors.network == "private":
             return {"loopback": True, "peers": self._participants}
         addresses = [
-            self._study.hosts[each].address for each in self._cell.hosts if each in self._study.hosts
+            self._study.hosts[name].address for name in self._cell.hosts if name in self._study.hosts
         ]
         if len(self._cell.hosts) < 2 or len(addresses) < len(self._cell.hosts) or "" in addresses:
             return {}
@@ -283,16 +288,16 @@ class _Layout:
 
     def _environment(self, built: BuiltAdapter, runtime_directory: str) -> dict[str, str]:
         """Returns the sidecar's variables, and those by which the workers find their daemons."""
-        found = dict(built.sidecar.environment)
+        variables = dict(built.sidecar.environment)
         options, profile = self._cell.options, self._cell.factors.profile
         values = option_values(built, options, profile)
         address = service_address(self._cell, self._study.hosts)
         for daemon in daemons_in_use(built, options, profile):
-            found |= {
+            variables |= {
                 name: filled_in(text, values, runtime_directory, address)
                 for name, text in daemon.environment.items()
             }
-        return {**found, **self._cell.environment}
+        return {**variables, **self._cell.environment}
 
     def _node(self, name: str, contexts: list[_Participant]) -> Node:
         graph = self._graph
@@ -405,7 +410,7 @@ class _Layout:
 
 
 def _qos(traffic: Traffic) -> Qos:
-    lives = liveliness_of(traffic.liveliness)
+    liveliness = liveliness_of(traffic.liveliness)
     return Qos(
         reliability=traffic.reliability,
         history=traffic.history,
@@ -413,7 +418,7 @@ def _qos(traffic: Traffic) -> Qos:
         durability=traffic.durability,
         deadline_ns=traffic.deadline_period_ns or None,
         lifespan_ns=traffic.lifespan_ns or None,
-        liveliness=None if lives is None else Liveliness(kind=lives[0], lease_ns=lives[1]),
+        liveliness=None if liveliness is None else Liveliness(kind=liveliness[0], lease_ns=liveliness[1]),
         partition=None if traffic.partition == NONE else traffic.partition,
         instances=traffic.instances or None,
     )

@@ -65,25 +65,27 @@ class TrialOutcome:
     def isolation(self) -> Mapping[str, Any]:
         """What the workers were kept apart from: what is so on every host."""
         first, *others = [host.isolation for host in self.hosts] or [{}]
-        return {key: value for key, value in first.items() if all(each.get(key) == value for each in others)}
+        return {
+            key: value for key, value in first.items() if all(other.get(key) == value for other in others)
+        }
 
     @property
     def evidence(self) -> Evidence | None:
         """What was seen from outside; None if it ended before the common start."""
-        seen = [host for host in self.hosts if host.evidence is not None]
-        return together(seen) if seen and len(seen) == len(self.hosts) else None
+        observed_hosts = [host for host in self.hosts if host.evidence is not None]
+        return together(observed_hosts) if observed_hosts and len(observed_hosts) == len(self.hosts) else None
 
     @property
     def load(self) -> LoadDone | None:
         """What the load beside the workers did; None without interference."""
-        done = [host.load for host in self.hosts if host.load is not None]
-        if len(done) < 2:
-            return done[0] if done else None
+        loads = [host.load for host in self.hosts if host.load is not None]
+        if len(loads) < 2:
+            return loads[0] if loads else None
         # Two ends of a connection: no more came through than either says.
-        used, moved = [each.cpu_ns for each in done], [each.achieved_per_s for each in done]
-        cpu_ns = None if None in used else sum(each or 0 for each in used)
-        achieved = None if None in moved else min(each or 0 for each in moved)
-        return LoadDone(done[0].name, cpu_ns, achieved)
+        cpu_times_ns, rates = [load.cpu_ns for load in loads], [load.achieved_per_s for load in loads]
+        cpu_ns = None if None in cpu_times_ns else sum(time_ns or 0 for time_ns in cpu_times_ns)
+        achieved = None if None in rates else min(rate or 0 for rate in rates)
+        return LoadDone(loads[0].name, cpu_ns, achieved)
 
     @property
     def daemons(self) -> tuple[DaemonDone, ...]:
@@ -93,7 +95,9 @@ class TrialOutcome:
     @property
     def links(self) -> tuple[tuple[str, DaemonDone], ...]:
         """What made the emulated link on each host that has one, by the host's name."""
-        return tuple((host.name, each) for host in self.hosts for each in host.daemons if each.name == LINK)
+        return tuple(
+            (host.name, daemon) for host in self.hosts for daemon in host.daemons if daemon.name == LINK
+        )
 
 
 def together(hosts: Sequence[HostOutcome]) -> Evidence:
@@ -102,33 +106,35 @@ def together(hosts: Sequence[HostOutcome]) -> Evidence:
     Counters add up, those of one network or one machine once, however many hosts it stands for. Of the clocks
     those of the first host are kept.
     """
-    seen = [(host, host.evidence) for host in hosts if host.evidence is not None]
-    every = [evidence for _, evidence in seen]
-    first = every[0]
-    if len(every) == 1:
+    by_host = [(host, host.evidence) for host in hosts if host.evidence is not None]
+    evidences = [evidence for _, evidence in by_host]
+    first = evidences[0]
+    if len(evidences) == 1:
         return first
     traces = {
         worker: trace
-        for host, evidence in seen
+        for host, evidence in by_host
         for worker, trace in zip(host.workers, evidence.traces, strict=True)
     }
-    networks = {_own_or(host, "network", evidence.private): evidence for host, evidence in seen}
-    machines = {_own_or(host, "boot"): evidence for host, evidence in seen}
-    loads = [vars(each.load) for each in machines.values()]
-    sizes = [each.workers_bytes for each in every]
+    networks = {_own_or(host, "network", evidence.private): evidence for host, evidence in by_host}
+    machines = {_own_or(host, "boot"): evidence for host, evidence in by_host}
+    loads = [vars(evidence.load) for evidence in machines.values()]
+    sizes = [evidence.workers_bytes for evidence in evidences]
     return replace(
         first,
-        private=all(each.private for each in every),
-        window_ns=max(each.window_ns for each in every),
-        realtime_limit=first.realtime_limit if len({each.realtime_limit for each in every}) == 1 else None,
+        private=all(evidence.private for evidence in evidences),
+        window_ns=max(evidence.window_ns for evidence in evidences),
+        realtime_limit=first.realtime_limit
+        if len({evidence.realtime_limit for evidence in evidences}) == 1
+        else None,
         network={
-            name: sum(each.network[name] for each in networks.values())
+            name: sum(evidence.network[name] for evidence in networks.values())
             for name in first.network
-            if all(name in each.network for each in every)
+            if all(name in evidence.network for evidence in evidences)
         },
         load=MachineLoad(**{name: _sum(load[name] for load in loads) for name in loads[0]}),
         traces=tuple(traces[worker] for worker in sorted(traces)),
-        daemons=tuple(daemon for each in every for daemon in each.daemons),
+        daemons=tuple(daemon for evidence in evidences for daemon in evidence.daemons),
         workers_bytes=_sum(sizes),
     )
 
@@ -142,4 +148,4 @@ def _own_or(host: HostOutcome, key: str, private: bool = False) -> str:
 def _sum(counts: Iterable[int | None]) -> int | None:
     """Returns the sum; None if one is not known."""
     known = list(counts)
-    return None if None in known else sum(each for each in known if each is not None)
+    return None if None in known else sum(count for count in known if count is not None)

@@ -129,11 +129,11 @@ def header_text() -> str:
         "/// By model: of its numbers, of the lengths of its texts and lists.",
     ]
     lines += ["namespace plan_bounds {", ""]
-    for model, found in _all_bounds():
+    for model, model_bounds in _all_bounds():
         lines.append(f"struct {model.__name__} {{")
         lines += [
-            f"  static constexpr Bounds<{each.cpp_type}> {each.name}{{{_cpp_values(each)}}};"
-            for each in found
+            f"  static constexpr Bounds<{bound.cpp_type}> {bound.name}{{{_cpp_values(bound)}}};"
+            for bound in model_bounds
         ]
         lines += ["};", ""]
     lines += ["}  // namespace plan_bounds", "}  // namespace lagometer::engine"]
@@ -162,16 +162,19 @@ def module_text() -> str:
     ]
     for name, value, meaning in CONSTANTS:
         lines.append(f"{name.upper()} = {value:_}  # {meaning}")
-    for model, found in _all_bounds():
+    for model, model_bounds in _all_bounds():
         lines += ["", "", f"class {model.__name__}:", f'    """Of each `{model.__name__}` in a plan."""', ""]
-        lines += [f"    {each.name.upper()} = Bounds({_python_values(each)})" for each in found]
+        lines += [
+            f"    {field_bound.name.upper()} = Bounds({_python_values(field_bound)})"
+            for field_bound in model_bounds
+        ]
     return "\n".join(lines) + "\n"
 
 
 def _all_bounds() -> Iterator[tuple[type[PlanModel], list[Bound]]]:
     for model in models():
-        if found := list(bounds(model)):
-            yield model, found
+        if model_bounds := list(bounds(model)):
+            yield model, model_bounds
 
 
 def _cpp_constant(name: str) -> str:

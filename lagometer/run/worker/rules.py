@@ -105,8 +105,8 @@ def _jittered(study: Study, cell: Cell, trial: int, rule: Rule) -> list[int]:
     source = random.Random(_seed(study, cell, trial, "jitter", rule))
     late_ns = [round(source.uniform(0.0, rule.jitter_ns)) for _ in range(JITTER_DRAWS)]
     return [
-        rule.period_ns + following - this
-        for this, following in zip(late_ns, (*late_ns[1:], late_ns[0]), strict=True)
+        rule.period_ns + following - current
+        for current, following in zip(late_ns, (*late_ns[1:], late_ns[0]), strict=True)
     ]
 
 

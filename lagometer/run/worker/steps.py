@@ -106,17 +106,17 @@ class TrialSteps:
         for index in self._waves[0] if len(self._parts) > 1 else ():  # a daemon may serve another host, too
             self._send(index, self._plans[index].line())
 
-    def _ask(self, done: Callable[[HostPart], bool], event: str, more_ns: int = 0) -> None:
+    def _ask(self, answered: Callable[[HostPart], bool], event: str, more_ns: int = 0) -> None:
         """Waits until every agent has said something; one that does not is lost."""
         deadline_ns = time.monotonic_ns() + AGENT_NS + more_ns
         # Of one that is lost no more is heard; the others may still say what they saw.
-        heard = self._wait(
-            lambda: all(done(part) or part.link.lost is not None for part in self._parts), deadline_ns
+        in_time = self._wait(
+            lambda: all(answered(part) or part.link.lost is not None for part in self._parts), deadline_ns
         )
-        for part in self._parts if not heard else ():
-            if not done(part) and part.link.lost is None:
+        for part in self._parts if not in_time else ():
+            if not answered(part) and part.link.lost is None:
                 self._lose(part, event, AGENT_NS + more_ns)
-        if not all(done(part) for part in self._parts):
+        if not all(answered(part) for part in self._parts):
             raise TrialFailed
 
     def _lose(self, part: HostPart, event: str, waited_ns: int) -> None:
@@ -127,8 +127,8 @@ class TrialSteps:
 
     def _lose_silent(self) -> bool:
         """Whether an agent does not answer: then its host or its link is at fault, and no worker."""
-        there, more_s = [part for part in self._parts if part.link.lost is None], self._grace_ns / NS_PER_S
-        silent = [part for part in there if not part.link.answers(more_s)]
+        connected = [part for part in self._parts if part.link.lost is None]
+        silent = [part for part in connected if not part.link.answers(self._grace_ns / NS_PER_S)]
         for part in silent:
             part.finished = True
             self._fail(f"agent-lost: host {part.name}: {part.link.lost}")
@@ -142,8 +142,8 @@ class TrialSteps:
         self._enter("discover")
         began_ns = time.monotonic_ns()
         deadline_ns = began_ns + self._phases.discovery_timeout_ns + self._grace_ns
-        here = [self._conversations[index] for index in self._admitted]
-        self._require(lambda: all(each.matched for each in here), deadline_ns, "matched", here)
+        talks = [self._conversations[index] for index in self._admitted]
+        self._require(lambda: all(talk.matched for talk in talks), deadline_ns, "matched", talks)
         if self._plans[0].start == "matched":
             self._discovery_ns = time.monotonic_ns() - began_ns
 
@@ -158,7 +158,7 @@ class TrialSteps:
         self._admitted += wave
         deadline_ns = time.monotonic_ns() + self._phases.discovery_timeout_ns + CREATE_SLACK_NS
         talks = [self._conversations[index] for index in wave]
-        self._require(lambda: all(each.ready for each in talks), deadline_ns, "ready", talks)
+        self._require(lambda: all(talk.ready for talk in talks), deadline_ns, "ready", talks)
 
     def await_load(self) -> None:
         """Waits until the load beside the workers is at work."""
@@ -169,21 +169,21 @@ class TrialSteps:
 
     def go(self) -> None:
         """Gives all workers the common start, on the clock of their host."""
-        asking = askings(self._parts)
-        self._exchange(asking)
+        exchanges = askings(self._parts)
+        self._exchange(exchanges)
         farthest_ns = max(part.clock.round_trip_ns for part in self._parts)
         self._begin_ns = time.monotonic_ns() + GO_AHEAD_NS + farthest_ns
         self._send_go(self._admitted)
-        for place, each in enumerate(asking):
-            when = while_running(self._plans, self._begin_ns, self._phases, place, len(asking))
-            each.part.exchange_until(each.peers, **when)
+        for place, exchange in enumerate(exchanges):
+            schedule = while_running(self._plans, self._begin_ns, self._phases, place, len(exchanges))
+            exchange.part.exchange_until(exchange.peers, **schedule)
         self._enter("warm-up", self._begin_ns)
 
-    def _exchange(self, asking: Sequence[Asking]) -> None:
+    def _exchange(self, exchanges: Sequence[Asking]) -> None:
         """Has hosts with different clocks exchange time stamps, and waits until they have."""
-        for each in asking:
-            each.part.exchange(each.peers, BURST, BURST_PERIOD_NS)
-        if asking:
+        for exchange in exchanges:
+            exchange.part.exchange(exchange.peers, BURST, BURST_PERIOD_NS)
+        if exchanges:
             self._ask(lambda part: not part.exchanging, "exchanged")
 
     def _send_go(self, wave: Sequence[int]) -> None:
@@ -203,15 +203,15 @@ class TrialSteps:
         """Waits until all workers are done; lets those in that come later."""
         measure_ns = self._begin_ns + self._phases.warmup_ns
         drain_ns = measure_ns + self._phases.measure_ns
-        looks = [(self._begin_ns + late_ns, partial(self._join, wave)) for late_ns, wave in self._late]
+        actions = [(self._begin_ns + late_ns, partial(self._join, wave)) for late_ns, wave in self._late]
         if self._events.enabled:
-            looks += [(measure_ns, partial(self._enter, "measure", measure_ns))]
-            looks += [(drain_ns, partial(self._enter, "drain", drain_ns))]
-        for at_ns, look in sorted(looks, key=lambda each: each[0]):
+            actions += [(measure_ns, partial(self._enter, "measure", measure_ns))]
+            actions += [(drain_ns, partial(self._enter, "drain", drain_ns))]
+        for at_ns, action in sorted(actions, key=lambda timed: timed[0]):
             self._wait(lambda: False, at_ns)
-            look()
+            action()
         deadline_ns = self._drain_end_ns() + self._grace_ns
-        self._require(lambda: all(each.done for each in self._conversations), deadline_ns, "done")
+        self._require(lambda: all(talk.done for talk in self._conversations), deadline_ns, "done")
 
     def collect(self) -> None:
         """Takes the records of all workers and sees them end."""
@@ -220,14 +220,14 @@ class TrialSteps:
             if part.load_wrong is not None:
                 self._fail(f"interference-died: {part.load_wrong}")
         self._enter("tear-down")
-        for index, each in enumerate(self._conversations):
+        for index, talk in enumerate(self._conversations):
             # As long as bytes flow the worker is alive, however many they are.
-            while each.records is None:
-                moved = partial(self._has_moved, index, each.records_pending_bytes)
-                self._require(moved, time.monotonic_ns() + self._grace_ns, "records", (each,))
+            while talk.records is None:
+                has_moved = partial(self._has_moved, index, talk.records_pending_bytes)
+                self._require(has_moved, time.monotonic_ns() + self._grace_ns, "records", (talk,))
         took_ns = creation_ns(self._conversations, self._workers_started_ns)
         deadline_ns = time.monotonic_ns() + self._grace_ns + self._phases.drain_ns + took_ns
-        self._require(lambda: all(each.bye for each in self._conversations), deadline_ns, "bye")
+        self._require(lambda: all(talk.bye for talk in self._conversations), deadline_ns, "bye")
         self._require(self._all_finished, time.monotonic_ns() + self._grace_ns, "exit")
 
     def _gather_evidence(self) -> None:
@@ -249,7 +249,7 @@ class TrialSteps:
         if self._begin_ns and not all(part.collected or part.link.lost for part in self._parts):
             with contextlib.suppress(TrialFailed):
                 self._gather_evidence()
-        missing = [each.index for each in self._conversations if each.records is None]
+        missing = [talk.index for talk in self._conversations if talk.records is None]
         for part in self._parts:
             part.end(missing)
         self._wait(lambda: not any(map(_ending, self._parts)), time.monotonic_ns() + END_NS)
@@ -264,7 +264,7 @@ class TrialSteps:
         total_ns = self._ended_ns - self._started_ns
         measure_ns = self._begin_ns + self._phases.warmup_ns if self._begin_ns else 0
         return TrialOutcome(
-            workers=tuple(self._worker_outcome(each) for each in self._conversations),
+            workers=tuple(self._worker_outcome(talk) for talk in self._conversations),
             begin_ns=self._begin_ns,
             measure_begin_ns=measure_ns,
             measure_end_ns=measure_ns + self._phases.measure_ns if measure_ns else 0,
@@ -317,9 +317,9 @@ class TrialSteps:
         if self._wait(condition, deadline_ns):
             return
         late = [
-            each.name
-            for each in conversations or self._conversations
-            if not (each.index in self._exited if event == "exit" else getattr(each, event))
+            talk.name
+            for talk in conversations or self._conversations
+            if not (talk.index in self._exited if event == "exit" else getattr(talk, event))
         ]
         if self._lose_silent():
             raise TrialFailed
@@ -332,8 +332,8 @@ class TrialSteps:
 
     def _has_moved(self, index: int, pending_bytes: int) -> bool:
         """Whether a worker has sent anything of its records since it still owed that many bytes."""
-        each = self._conversations[index]
-        return each.records is not None or each.records_pending_bytes != pending_bytes
+        talk = self._conversations[index]
+        return talk.records is not None or talk.records_pending_bytes != pending_bytes
 
     # --- what comes ---
 
@@ -349,34 +349,34 @@ class TrialSteps:
             self._note_end()
 
     def _on_output(self, index: int, stream: str, data: bytes) -> None:
-        each = self._conversations[index]
+        talk = self._conversations[index]
         if stream == "stderr":
-            each.feed_stderr(data)
+            talk.feed_stderr(data)
         elif index not in self._closed:
-            self._hear(each, data)
+            self._hear(talk, data)
 
-    def _hear(self, each: Conversation, data: bytes) -> None:
+    def _hear(self, talk: Conversation, data: bytes) -> None:
         try:
-            events = each.feed(data)
+            events = talk.feed(data)
         except ProtocolError as error:
-            self._closed.add(each.index)
-            self._fail(f"protocol-error: {each.name} wrote {error}")
+            self._closed.add(talk.index)
+            self._fail(f"protocol-error: {talk.name} wrote {error}")
             return
         for event in events:
-            self._events.write("said", worker=each.index, said=event, phase=self._phase_now())
-        if "failed" in events and each.failed is not None:
+            self._events.write("said", worker=talk.index, said=event, phase=self._phase_now())
+        if "failed" in events and talk.failed is not None:
             missing = (
-                f" (missing: {', '.join(map(text_of, each.failed.missing))})" if each.failed.missing else ""
+                f" (missing: {', '.join(map(text_of, talk.failed.missing))})" if talk.failed.missing else ""
             )
-            where = f"{each.name} in phase {each.failed.phase}"
+            where = f"{talk.name} in phase {talk.failed.phase}"
             self._fail(
-                f"{failure_code(each.failed, self._conversations)}: {where}: {each.failed.message}{missing}"
+                f"{failure_code(talk.failed, self._conversations)}: {where}: {talk.failed.message}{missing}"
             )
 
     def _on_notice(self, part: HostPart, notice: Mapping[str, Any]) -> None:
         event = notice["event"]
-        said = {("notice" if key == "event" else key): notice[key] for key in notice}
-        self._events.write("supervisor", host=part.name, **said)
+        fields = {("notice" if key == "event" else key): notice[key] for key in notice}
+        self._events.write("supervisor", host=part.name, **fields)
         if event == "isolated":
             self._warnings += [f"isolation: {warning}" for warning in notice.get("warnings", [])]
         elif event == "companion-exited":
@@ -397,17 +397,17 @@ class TrialSteps:
 
     def _on_stop(self, index: int, notice: Any) -> None:
         """A stopped worker can't keep its schedule any more, even if it is let go on: the trial is over."""
-        each = self._conversations[index]
-        what = f"{each.name} was stopped by {signal_name(notice['signal'])} in phase {self._phase_of(each)}"
+        talk = self._conversations[index]
+        text = f"{talk.name} was stopped by {signal_name(notice['signal'])} in phase {self._phase_of(talk)}"
         hint = "find what stops it (kill -STOP, a debugger, a paused container) and run the trial again"
-        self._fail(f"worker-hung: {what}: {hint}")
+        self._fail(f"worker-hung: {text}: {hint}")
 
     def _on_exit(self, index: int, notice: Any) -> None:
         """Its last words have come before this."""
-        each = self._conversations[index]
+        talk = self._conversations[index]
         self._exited[index] = how = exit_text(notice)
-        if each.failed is None and not (each.bye and notice.get("code") == 0):
-            self._fail(f"worker-died: {each.name} {how} in phase {self._phase_of(each)}")
+        if talk.failed is None and not (talk.bye and notice.get("code") == 0):
+            self._fail(f"worker-died: {talk.name} {how} in phase {self._phase_of(talk)}")
 
     def _on_companion_end(self, notice: Any) -> None:
         """The supervisor ends companions once they are released; before that none has a reason to end."""
@@ -455,13 +455,13 @@ class TrialSteps:
         now_ns = time.monotonic_ns() - self._begin_ns - self._phases.warmup_ns
         return "warm-up" if now_ns < 0 else "measure" if now_ns < self._phases.measure_ns else "drain"
 
-    def _phase_of(self, each: Conversation) -> str:
+    def _phase_of(self, talk: Conversation) -> str:
         """Returns how far one worker is by what it has said: it may be ahead of the slowest."""
-        if each.done is not None:
+        if talk.done is not None:
             return "tear-down"
         if self._begin_ns:
             return self._phase_now()
-        return "create" if each.ready is None else "discover"
+        return "create" if talk.ready is None else "discover"
 
     def _drain_end_ns(self) -> int:
         return self._begin_ns + _length_ns(self._phases)
@@ -478,18 +478,18 @@ class TrialSteps:
             for phase, following in itertools.pairwise(order)
         }
 
-    def _worker_outcome(self, each: Conversation) -> WorkerOutcome:
-        records: bytes | bytearray | memoryview | None = each.records
+    def _worker_outcome(self, talk: Conversation) -> WorkerOutcome:
+        records: bytes | bytearray | memoryview | None = talk.records
         if records is None:
-            records = self._part_of[each.index].salvaged.get(each.index)
+            records = self._part_of[talk.index].salvaged.get(talk.index)
         startup_ns = {
-            name: each.came_ns[event] - self._workers_started_ns
+            name: talk.came_ns[event] - self._workers_started_ns
             for event, name in STARTUP.items()
-            if event in each.came_ns
+            if event in talk.came_ns
         }
-        if each.index in self._let_in_ns:
-            startup_ns["plan"] = self._let_in_ns[each.index] - self._workers_started_ns
-        return WorkerOutcome(each.index, each.name, each.ready, each.done, records, each.stderr, startup_ns)
+        if talk.index in self._let_in_ns:
+            startup_ns["plan"] = self._let_in_ns[talk.index] - self._workers_started_ns
+        return WorkerOutcome(talk.index, talk.name, talk.ready, talk.done, records, talk.stderr, startup_ns)
 
 
 def _length_ns(phases: Phases) -> int:

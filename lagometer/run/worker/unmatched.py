@@ -17,21 +17,25 @@ def summed_up(
 ) -> tuple[str, ...]:
     """Returns the reasons of a trial; of many unmatched workers how many readers miss something, the first of
     them, and how far discovery had come."""
-    unmatched = [each for each in conversations if each.failed is not None and each.failed.reason == CODE]
+    unmatched = [
+        conversation
+        for conversation in conversations
+        if conversation.failed is not None and conversation.failed.reason == CODE
+    ]
     if len(unmatched) < WORKERS_MIN:
         return tuple(reasons)
     missing = [
         entry
-        for each in unmatched
-        if each.failed is not None
-        for entry in each.failed.missing
+        for conversation in unmatched
+        if conversation.failed is not None
+        for entry in conversation.failed.missing
         if isinstance(entry, dict)
     ]
     readers = sum(len(node.readers) for plan in plans for node in plan.nodes)
     first = f"{missing[0].get('node')} on {missing[0].get('topic')}" if missing else unmatched[0].name
-    matched = sum(each.matched is not None for each in conversations)
+    matched = sum(conversation.matched is not None for conversation in conversations)
     how_far = f"{matched} of {len(conversations)} workers were matched"
     if matched:
         how_far += ", so discovery was still making progress: use a longer `discovery_timeout`"
-    said = f"{CODE}: {len(missing)} of {readers} readers unmatched, first: {first}; {how_far}"
-    return (said, *(reason for reason in reasons if not reason.startswith(f"{CODE}:")))
+    summary = f"{CODE}: {len(missing)} of {readers} readers unmatched, first: {first}; {how_far}"
+    return (summary, *(reason for reason in reasons if not reason.startswith(f"{CODE}:")))

@@ -16,15 +16,15 @@ def waves(plans: Sequence[Plan]) -> list[list[int]]:
     publishers = [index for index in on_time if index not in subscribers]
     start = plans[0].start
     ordered = {"subscriber-first": [subscribers, publishers], "publisher-first": [publishers]}
-    return [each for each in ordered.get(start, [on_time]) if each]
+    return [wave for wave in ordered.get(start, [on_time]) if wave]
 
 
 def late_waves(plans: Sequence[Plan]) -> list[tuple[int, list[int]]]:
     """Returns those that come later, by how long after the common start: subscribers that find publishers at
     it, and nodes that join at a time of their own."""
-    there = {index for wave in waves(plans) for index in wave}
-    found: dict[int, list[int]] = {}
+    on_time = {index for wave in waves(plans) for index in wave}
+    late: dict[int, list[int]] = {}
     for index, plan in enumerate(plans):
-        if index not in there:
-            found.setdefault(plan.start_ns, []).append(index)
-    return sorted(found.items())
+        if index not in on_time:
+            late.setdefault(plan.start_ns, []).append(index)
+    return sorted(late.items())

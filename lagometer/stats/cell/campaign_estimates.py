@@ -28,7 +28,7 @@ def progress_of_cells(campaign: Campaign) -> dict[str, CellProgress]:
     if bounds is None:
         return {}
     cells: dict[str, CellProgress] = {}
-    for entry in sorted(campaign.journal, key=lambda each: int(each["trial"])):
+    for entry in sorted(campaign.journal, key=lambda line: int(line["trial"])):
         progress = cells.setdefault(str(entry["cell"]), CellProgress(bounds))
         valid = bool(entry["valid"])
         samples = campaign.samples(entry["cell"], entry["trial"], COLUMNS) if valid else None
@@ -40,8 +40,10 @@ def progress_of_cells(campaign: Campaign) -> dict[str, CellProgress]:
 def stops_of_cells(progress: Mapping[str, CellProgress]) -> dict[str, Stop]:
     """Why each cell has no more trials, and the alpha that its intervals may use."""
     return {
-        cell: each.stop_now() if each.stopped is not None else Stop(OPEN, each.stop_now().alpha)
-        for cell, each in progress.items()
+        cell: cell_progress.stop_now()
+        if cell_progress.stopped is not None
+        else Stop(OPEN, cell_progress.stop_now().alpha)
+        for cell, cell_progress in progress.items()
     }
 
 
@@ -65,9 +67,9 @@ def make_estimates(campaign: Campaign, progress: Mapping[str, CellProgress] | No
     def samples(cell: str, trial: int) -> pl.DataFrame:
         return campaign.samples(cell, trial, COLUMNS)
 
-    made = estimates(campaign.cells, samples, stops_of_cells(progress))
+    table = estimates(campaign.cells, samples, stops_of_cells(progress))
     stopped = pl.when(pl.col("stopped") != OPEN).then(pl.col("stopped"))
-    return made.with_columns(stopped=stopped)
+    return table.with_columns(stopped=stopped)
 
 
 def estimates_without_noise(campaign: Campaign, alphas: Mapping[str, float]) -> pl.DataFrame:
@@ -109,20 +111,20 @@ def campaign_estimates(campaign: Campaign) -> pl.DataFrame:
 
 def _stored(path: Path) -> pl.DataFrame | None:
     try:
-        found = pl.read_parquet(path, glob=False, hive_partitioning=False)
+        table = pl.read_parquet(path, glob=False, hive_partitioning=False)
     except (OSError, pl.exceptions.PolarsError):
         return None
-    if not set(form.ESTIMATES_SCHEMA) - set(form.SHARES) <= set(found.columns):
+    if not set(form.ESTIMATES_SCHEMA) - set(form.SHARES) <= set(table.columns):
         return None
     absent = [
-        pl.lit(None, dtype=pl.Float64()).alias(name) for name in form.SHARES if name not in found.columns
+        pl.lit(None, dtype=pl.Float64()).alias(name) for name in form.SHARES if name not in table.columns
     ]
-    return found.with_columns(absent)
+    return table.with_columns(absent)
 
 
 def _trials(stored: pl.DataFrame) -> dict[str, int]:
-    of_latency = stored.filter(pl.col("quantity") == "latency_p50")
-    return dict(of_latency.group_by("cell").agg(pl.col("trials").max()).iter_rows())
+    latency_rows = stored.filter(pl.col("quantity") == "latency_p50")
+    return dict(latency_rows.group_by("cell").agg(pl.col("trials").max()).iter_rows())
 
 
 def _valid_trials(campaign: Campaign) -> dict[str, int]:

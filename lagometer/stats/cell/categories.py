@@ -71,30 +71,30 @@ def categories(layers_ns: Mapping[str, float]) -> dict[str, float]:
     """The time in each category, in nanoseconds, from that in each layer: of one message, or the means over
     many. Those of no layer are left out, but never `unattributed`, where every unknown layer is counted, too.
     They add up to the latency."""
-    found = dict.fromkeys(CATEGORIES, 0.0)
+    sums_ns = dict.fromkeys(CATEGORIES, 0.0)
     for layer, spent_ns in layers_ns.items():
-        found[CATEGORY_OF.get(layer, UNATTRIBUTED)] += spent_ns
-    return {name: spent for name, spent in found.items() if spent or name == UNATTRIBUTED}
+        sums_ns[CATEGORY_OF.get(layer, UNATTRIBUTED)] += spent_ns
+    return {name: sum_ns for name, sum_ns in sums_ns.items() if sum_ns or name == UNATTRIBUTED}
 
 
 def breakdown(layers_ns: Mapping[str, float]) -> dict[str, float]:
     """The same as Maruyama et al. have it. Where a conversion was not stamped it is left out: what it takes
     is then in `dds`, since the middleware's own call does it."""
-    found = dict.fromkeys(BREAKDOWN, 0.0)
+    sums_ns = dict.fromkeys(BREAKDOWN, 0.0)
     for layer, spent_ns in layers_ns.items():
         category = CATEGORY_OF.get(layer, UNATTRIBUTED)
         name = _CONVERSIONS.get(layer, category if category in BREAKDOWN else OTHERS)
-        found[name] += spent_ns
-    return {name: spent for name, spent in found.items() if spent or name == UNATTRIBUTED}
+        sums_ns[name] += spent_ns
+    return {name: sum_ns for name, sum_ns in sums_ns.items() if sum_ns or name == UNATTRIBUTED}
 
 
 def overhead(layers_ns: Mapping[str, float]) -> Overhead:
     """What ROS 2 adds, over what DDS takes."""
     if not all(layers_ns.get(layer) for layer in OF_ROS2):
         return Overhead(absent=NO_ROS2)
-    spent = categories(layers_ns)
-    dds_ns, unattributed_ns = spent.get(DDS, 0.0), spent[UNATTRIBUTED]
+    by_category = categories(layers_ns)
+    dds_ns, unattributed_ns = by_category.get(DDS, 0.0), by_category[UNATTRIBUTED]
     if not dds_ns:
         return Overhead(absent=NO_DDS)
-    own_ns = sum(spent.get(name, 0.0) for name in (COMMON, RMW, NOTIFICATION))
-    return Overhead(own_ns / (dds_ns + unattributed_ns), (own_ns + unattributed_ns) / dds_ns)
+    ros2_ns = sum(by_category.get(name, 0.0) for name in (COMMON, RMW, NOTIFICATION))
+    return Overhead(ros2_ns / (dds_ns + unattributed_ns), (ros2_ns + unattributed_ns) / dds_ns)

@@ -53,9 +53,11 @@ def estimates(
     """
     rows: list[dict[str, object]] = []
     for cell in cells["cell"].unique(maintain_order=True):
-        of_cell = cells.filter(pl.col("cell") == cell)
-        edges = [_Edge.of(name, of_cell) for name in of_cell["edge"].unique(maintain_order=True).to_list()]
-        for trial in of_cell.filter("valid")["trial"].unique().sort():
+        trial_rows = cells.filter(pl.col("cell") == cell)
+        edges = [
+            _Edge.of(name, trial_rows) for name in trial_rows["edge"].unique(maintain_order=True).to_list()
+        ]
+        for trial in trial_rows.filter("valid")["trial"].unique().sort():
             measured = samples(cell, trial).filter(pl.col("phase") == "measure")
             for edge in edges:
                 edge.add(measured.filter(pl.col("edge") == edge.name))
@@ -87,9 +89,9 @@ class _Edge:
     missed: list[Mask] = field(default_factory=list)
 
     @classmethod
-    def of(cls, name: str, of_cell: pl.DataFrame) -> _Edge:
+    def of(cls, name: str, cell_rows: pl.DataFrame) -> _Edge:
         """The edge before any sample was read."""
-        valid = of_cell.filter(pl.col("valid") & (pl.col("edge") == name))
+        valid = cell_rows.filter(pl.col("valid") & (pl.col("edge") == name))
         shares = _known(valid, MISS_SHARE) if "deadline_ns" in valid.columns else []
         return cls(
             name=name,
@@ -137,7 +139,7 @@ class _Edge:
 
     def _misses(self, independence: float, alpha: float, stopped: str | None) -> dict[str, object]:
         trials = len(self.miss_shares)
-        due = self.due or sum(len(each) for each in self.missed)
+        due = self.due or sum(len(mask) for mask in self.missed)
         enough = trials >= TRIALS_MIN
         low = high = None
         if enough:
@@ -166,8 +168,8 @@ def _with_the_lost(measured: pl.DataFrame) -> Numbers:
     """The latencies of an edge's messages in the order of the samples; infinite where one never came."""
     arrived = pl.col("outcome") == "delivered"
     latency = pl.when(arrived).then(pl.col("taken_ns") - pl.col("publish_ns")).otherwise(INFINITE_NS)
-    own = measured.filter(pl.col("outcome").is_in(["delivered", "lost", "censored"]))
-    return own.select(latency.alias("latency"))["latency"].drop_nulls().to_numpy()
+    sent = measured.filter(pl.col("outcome").is_in(["delivered", "lost", "censored"]))
+    return sent.select(latency.alias("latency"))["latency"].drop_nulls().to_numpy()
 
 
 def _narrow(numbers: Numbers) -> npt.NDArray[np.integer[Any]]:
@@ -176,20 +178,20 @@ def _narrow(numbers: Numbers) -> npt.NDArray[np.integer[Any]]:
     return numbers.astype(np.uint32) if fits else numbers
 
 
-def _row(quantity: str, found: QuantileEstimate, stopped: str | None, bound_ns: int) -> dict[str, object]:
+def _row(quantity: str, estimate: QuantileEstimate, stopped: str | None, bound_ns: int) -> dict[str, object]:
     """One quantile; what is infinite is null. Its interval has the bound of the clocks in it: in all trials
     they may be off to the same side."""
     return {
         "quantity": quantity,
-        "estimate_ns": _finite(found.estimate_ns),
-        "low_ns": _moved(found.low_ns, -bound_ns),
-        "high_ns": _moved(found.high_ns, bound_ns),
+        "estimate_ns": _finite(estimate.estimate_ns),
+        "low_ns": _moved(estimate.low_ns, -bound_ns),
+        "high_ns": _moved(estimate.high_ns, bound_ns),
         "confidence": CONFIDENCE,  # of the whole procedure, the looks before included
-        "trials": found.trials,
-        "n": found.n,
-        "status": found.status,
-        "needed_trials": found.needed_trials,
-        "needed_messages": found.needed_messages,
+        "trials": estimate.trials,
+        "n": estimate.n,
+        "status": estimate.status,
+        "needed_trials": estimate.needed_trials,
+        "needed_messages": estimate.needed_messages,
         "stopped": stopped,
     }
 

@@ -44,21 +44,21 @@ class EdgeLayers:
 
 def edge_layers(trials: Sequence[pl.DataFrame]) -> EdgeLayers | None:
     """The figures of one edge from its trials, each as `LAYERS_SCHEMA`; None without a message."""
-    found = [_times(trial) for trial in trials if not trial.is_empty()]
-    if not found:
+    tables = [_times(trial) for trial in trials if not trial.is_empty()]
+    if not tables:
         return None
-    times = pl.concat(found, how="diagonal").fill_null(0)
+    times = pl.concat(tables, how="diagonal").fill_null(0)
     total = times.select(pl.sum_horizontal(pl.all())).to_series().to_numpy()
     layers = []
     for name in (name for name in LAYERS if name in times.columns):
-        spent = times[name].to_numpy()
-        ordered = np.sort(spent)
+        layer_ns = times[name].to_numpy()
+        ordered = np.sort(layer_ns)
         layers.append(
             LayerFigures(
                 name=name,
                 p50_ns=quantile(ordered, 500),
                 p99_ns=quantile(ordered, 990),
-                share=float(np.mean(spent / total)),
+                share=float(np.mean(layer_ns / total)),
             )
         )
     missing = (
@@ -75,10 +75,10 @@ def edge_layers(trials: Sequence[pl.DataFrame]) -> EdgeLayers | None:
 
 def _times(trial: pl.DataFrame) -> pl.DataFrame:
     """A row for each message, a column for each layer: the nanoseconds in it."""
-    spent = trial.select(
+    durations = trial.select(
         "sequence",
         pl.col("layer").cast(pl.String()),
         (pl.col("end_ns") - pl.col("begin_ns")).alias("spent_ns"),
     )
-    wide = spent.pivot(on="layer", index="sequence", values="spent_ns", aggregate_function="sum")
+    wide = durations.pivot(on="layer", index="sequence", values="spent_ns", aggregate_function="sum")
     return wide.drop("sequence").cast(pl.Int64())

@@ -88,11 +88,11 @@ def judge_limits(campaign: Campaign, limits: Sequence[AbsoluteLimit]) -> list[Ju
     A cell without a valid trial, or without the samples that a figure needs, is `unknown`.
     """
     estimates = cache(partial(campaign_estimates, campaign))
-    known = {cell: _Cell(campaign, cell, estimates) for cell in cell_ids(campaign)}
+    named_cells = {cell: _Cell(campaign, cell, estimates) for cell in cell_ids(campaign)}
     return [
         _judged(limit, name, cell.figure(limit.quantity))
         for limit in limits
-        for name, cell in known.items()
+        for name, cell in named_cells.items()
         if fnmatch.fnmatchcase(name, limit.cells)
     ]
 
@@ -146,7 +146,7 @@ class _Cell:
             if quantity in SHARES:
                 return self._share(SHARES[quantity], with_rejected=quantity != "lost")
             if quantity == "jitter":
-                return self._of_trials([jitter_ns(each) for each in self._delivered()])
+                return self._of_trials([jitter_ns(samples) for samples in self._delivered()])
         except CampaignError as error:
             return Figure(why=str(error))
         if quantity == "max":
@@ -171,28 +171,30 @@ class _Cell:
         )
         if row["status"] == OK:
             return Figure(row["estimate_ns"], row["low_ns"], row["high_ns"], why=self._growing())
-        of_trials = [each for each in self._column(f"latency_{quantity}_ns") if each is not None]
-        value = statistics.median_low(of_trials) if of_trials else None
+        trial_values = [
+            latency_ns for latency_ns in self._column(f"latency_{quantity}_ns") if latency_ns is not None
+        ]
+        value = statistics.median_low(trial_values) if trial_values else None
         needed = f"; {row['needed_trials']} would be enough" if row["needed_trials"] else ""
         return Figure(value, why=f"no interval from {self._trials()}{needed}")
 
     def _growing(self) -> str | None:
         """That the figure depends on how long a trial is, where a queue builds up."""
-        said = self._rows["warnings"].to_list() if "warnings" in self._rows.columns else []
-        count = sum(any(text.startswith("queue-builds-up:") for text in texts or ()) for texts in said)
+        warnings = self._rows["warnings"].to_list() if "warnings" in self._rows.columns else []
+        count = sum(any(text.startswith("queue-builds-up:") for text in texts or ()) for texts in warnings)
         return (
             f"a queue builds up in {count} of {self._trials()}: it depends on their length" if count else None
         )
 
     def _largest(self) -> Figure:
-        known = [each for each in self._column("latency_max_ns") if each is not None]
+        maxima = [maximum for maximum in self._column("latency_max_ns") if maximum is not None]
         count = int(self._rows["n"].sum())
         why = f"the largest of {count:,} messages: a fact about them, no promise about others"
-        return Figure(max(known), certain=True, why=why) if known else Figure(why="no message arrived")
+        return Figure(max(maxima), certain=True, why=why) if maxima else Figure(why="no message arrived")
 
     def _of_trials(self, values: Sequence[float | None]) -> Figure:
         """The median over trials, with its interval if each of them has the figure."""
-        known = [each for each in values if each is not None]
+        known = [figure for figure in values if figure is not None]
         if not known:
             return Figure(why="not known of any trial")
         value = float(statistics.median(known))
@@ -204,15 +206,15 @@ class _Cell:
         return Figure(value, why=self._too_few())
 
     def _share(self, outcomes: Sequence[str], with_rejected: bool) -> Figure:
-        masks = [_absent(each, outcomes, with_rejected) for each in self._samples]
-        masks = [each for each in masks if len(each)]
+        masks = [_absent(samples, outcomes, with_rejected) for samples in self._samples]
+        masks = [mask for mask in masks if len(mask)]
         if not masks:
             return Figure(why="nothing was sent")
-        shares = [float(each.mean()) for each in masks]
+        shares = [float(mask.mean()) for mask in masks]
         if len(masks) < TRIALS_MIN:
             return Figure(float(np.mean(shares)), why=self._too_few())
-        sent = sum(len(each) for each in masks)
-        together = Pool([_latencies(each) for each in self._delivered()]).independence()
+        sent = sum(len(mask) for mask in masks)
+        together = Pool([_latencies(delivered) for delivered in self._delivered()]).independence()
         worth = max(float(len(masks)), together * sent)
         low, high = miss_limits(shares, masks, sent, worth, safe_alpha(self._campaign))
         return Figure(float(np.mean(shares)), low, high)
@@ -228,17 +230,17 @@ class _Cell:
         """The messages of the measure phase end to end, of each valid trial."""
         chosen = (pl.col("edge") == form.END_TO_END) & (pl.col("phase") == "measure")
         trials = self._rows["trial"].to_list()
-        return [self._campaign.samples(self._cell, each, _SAMPLES).filter(chosen) for each in trials]
+        return [self._campaign.samples(self._cell, trial, _SAMPLES).filter(chosen) for trial in trials]
 
     def _delivered(self) -> Iterator[pl.DataFrame]:
-        return (each.filter(pl.col("outcome") == "delivered") for each in self._samples)
+        return (samples.filter(pl.col("outcome") == "delivered") for samples in self._samples)
 
 
 def _absent(measured: pl.DataFrame, outcomes: Sequence[str], with_rejected: bool) -> Mask:
     """Of each message that was sent, in the order of sending, whether it came to this."""
     others = ["duplicate", "unmatched", *([] if with_rejected else ["rejected"])]
-    own = measured.filter(~pl.col("outcome").is_in(others)).sort("publish_ns", maintain_order=True)
-    return own.select(absent=pl.col("outcome").is_in(list(outcomes)))["absent"].to_numpy()
+    sent = measured.filter(~pl.col("outcome").is_in(others)).sort("publish_ns", maintain_order=True)
+    return sent.select(absent=pl.col("outcome").is_in(list(outcomes)))["absent"].to_numpy()
 
 
 def _latencies(delivered: pl.DataFrame) -> Numbers:

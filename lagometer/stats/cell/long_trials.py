@@ -55,13 +55,14 @@ class LongCheck:
                 continue
             assert figure.high_ns is not None, "there is a place, so there is an interval"
             side = "above" if figure.long_ns > figure.high_ns else "below"
-            them = (
+            position = (
                 f"and {side} every single trial"
                 if figure.place == BEYOND
                 else "but within the range of the single trials"
             )
             change = 100.0 * (figure.long_ns / figure.short_ns - 1.0)
-            yield f"{name} lies {side} the short trials' interval ({change:+.1f} % of their estimate), {them}"
+            by = f"{change:+.1f} % of their estimate"
+            yield f"{name} lies {side} the short trials' interval ({by}), {position}"
 
 
 def known_of(estimates: pl.DataFrame) -> dict[tuple[str, str], Estimate]:
@@ -81,11 +82,11 @@ def long_checks(campaign: Campaign, known: Mapping[tuple[str, str], Estimate]) -
     if part is None:
         return []
     end_to_end = (pl.col("edge") == form.END_TO_END) & pl.col("valid")
-    found = []
+    checks = []
     for row in part.cells.filter(end_to_end).iter_rows(named=True):
         short = campaign.cells.filter((pl.col("cell") == row["cell"]) & end_to_end)
-        found.append(_check(row, short, known))
-    return found
+        checks.append(_check(row, short, known))
+    return checks
 
 
 def _check(

@@ -56,9 +56,9 @@ def preempted_trials(cells: pl.DataFrame) -> list[Preempted]:
         by_cell.setdefault(key[0], []).append(key)
     repeated = {cell: keys for cell, keys in by_cell.items() if len(keys) >= TRIALS_MIN}
     alone = [key for cell, keys in by_cell.items() if cell not in repeated for key in keys]
-    found = _judged(logs, amounts, repeated.values())
-    found += _judged(logs, amounts, [alone] if alone else [])
-    return sorted(found, key=lambda each: -each.times)
+    trials = _judged(logs, amounts, repeated.values())
+    trials += _judged(logs, amounts, [alone] if alone else [])
+    return sorted(trials, key=lambda trial: -trial.times)
 
 
 def _judged(
@@ -72,16 +72,16 @@ def _judged(
     if not above_median:
         return []
     # Of normal numbers that is the standard deviation.
-    spread = statistics.median(abs(each) for each in above_median.values()) / statistics.NormalDist().inv_cdf(
-        0.75
-    )
+    spread = statistics.median(
+        abs(difference) for difference in above_median.values()
+    ) / statistics.NormalDist().inv_cdf(0.75)
     least = max(Z_MAX * spread, math.log(TIMES_MIN))
-    found = []
+    trials = []
     for key, excess in above_median.items():
         above = amounts[key] > PREEMPTED_SHARE_MAX
         stands_out = above and excess > least and len(above_median) >= TRIALS_MIN
-        found.append(Preempted(*key, amounts[key], math.exp(excess), above, stands_out))
-    return found
+        trials.append(Preempted(*key, amounts[key], math.exp(excess), above, stands_out))
+    return trials
 
 
 def with_noise_of_campaign(cells: pl.DataFrame) -> pl.DataFrame:
@@ -90,15 +90,15 @@ def with_noise_of_campaign(cells: pl.DataFrame) -> pl.DataFrame:
     """
     if "noise" not in cells.columns or cells.is_empty():
         return cells
-    flagged = {(each.cell, each.trial) for each in preempted_trials(cells) if each.stands_out}
+    flagged = {(trial.cell, trial.trial) for trial in preempted_trials(cells) if trial.stands_out}
     keys = zip(cells["cell"], cells["trial"], strict=True)
-    kept = [
+    remaining = [
         None
         if causes is None
-        else [each for each in causes if key in flagged or not each.startswith(f"{_WORD}:")]
+        else [cause for cause in causes if key in flagged or not cause.startswith(f"{_WORD}:")]
         for key, causes in zip(keys, cells["noise"].to_list(), strict=True)
     ]
-    noise = pl.Series("noise", kept, dtype=pl.List(pl.String()))
+    noise = pl.Series("noise", remaining, dtype=pl.List(pl.String()))
     return cells.with_columns(noise, noise.list.len().gt(0).alias("noisy"))
 
 
@@ -106,12 +106,14 @@ def _per_message(cells: pl.DataFrame) -> dict[Key, float]:
     """Of each valid trial, by its count, or by what its flag says where there is no column of counts."""
     if not {"noise", "trial", "n"} <= set(cells.columns):
         return {}
-    told = pl.col("noise").cast(pl.List(pl.String())).list.join("\n").str.extract(_TEXT, 1).cast(pl.Int64)
+    from_flag = (
+        pl.col("noise").cast(pl.List(pl.String())).list.join("\n").str.extract(_TEXT, 1).cast(pl.Int64)
+    )
     counted = pl.col("involuntary_switches") if "involuntary_switches" in cells.columns else pl.lit(None)
     single = form.of_single_edges()
     trials = (
         cells.filter("valid")
-        .with_columns(switches=pl.coalesce(counted, told))
+        .with_columns(switches=pl.coalesce(counted, from_flag))
         .group_by("cell", "trial", maintain_order=True)
         .agg(pl.col("switches").first(), delivered=pl.col("n").filter(single).sum())
         .filter(pl.col("switches").is_not_null() & (pl.col("delivered") > 0))

@@ -91,20 +91,22 @@ def edge_scheduling(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> Edge
 
 def _in_node(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[LayerShare, ...]:
     layer = pl.col("layer").cast(pl.String())
-    own = [found.with_columns(layer).filter(layer.is_in((COMPUTATION, IDLE))) for _, found in trials]
-    return tuple(_shares_of(pl.concat(own).with_columns(pl.lit(True).alias("known")), (COMPUTATION, IDLE)))
+    tables = [
+        scheduled.with_columns(layer).filter(layer.is_in((COMPUTATION, IDLE))) for _, scheduled in trials
+    ]
+    return tuple(_shares_of(pl.concat(tables).with_columns(pl.lit(True).alias("known")), (COMPUTATION, IDLE)))
 
 
-def _stays(trial: int, layers: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+def _stays(trial: int, layers: pl.DataFrame, scheduled: pl.DataFrame) -> pl.DataFrame:
     """Every stay of a trial, with what the scheduler tells of it; null where it does not."""
-    own = layers.select(
+    stays = layers.select(
         pl.lit(trial).alias("trial"),
         "sequence",
         pl.col("layer").cast(pl.String()),
         "begin_ns",
         (pl.col("end_ns") - pl.col("begin_ns")).alias("stay_ns"),
     )
-    told = found.select(
+    times = scheduled.select(
         pl.lit(trial).alias("trial"),
         "sequence",
         pl.col("layer").cast(pl.String()),
@@ -112,7 +114,7 @@ def _stays(trial: int, layers: pl.DataFrame, found: pl.DataFrame) -> pl.DataFram
         *PARTS,
         "instead",
     )
-    joined = own.join(told, on=STAY, how="left")
+    joined = stays.join(times, on=STAY, how="left")
     return joined.with_columns(pl.col("waiting_ns").is_not_null().alias("known"))
 
 
@@ -138,11 +140,11 @@ def _shares_of(stays: pl.DataFrame, order: Sequence[str]) -> list[LayerShare]:
     table = stays.group_by("layer").agg(
         pl.len().alias("stays"), pl.col("known").sum(), *(pl.col(part).mean() for part in PARTS)
     )
-    found = {
+    shares = {
         name: LayerShare(name, count, known, *(part or 0.0 for part in parts))
         for name, count, known, *parts in table.iter_rows()
     }
-    return [found[name] for name in order if name in found]
+    return [shares[name] for name in order if name in shares]
 
 
 def _instead(known: pl.DataFrame, waiting_ns: int) -> list[Instead]:
@@ -158,6 +160,6 @@ def _instead(known: pl.DataFrame, waiting_ns: int) -> list[Instead]:
     )
     top = table.sort("all_ns", "name", descending=[True, False]).head(INSTEAD_MAX)
     return [
-        Instead(name, all_ns / waiting_ns, threads, tuple(cpus), longest_ns)
-        for name, all_ns, threads, cpus, longest_ns in top.iter_rows()
+        Instead(name, total_ns / waiting_ns, threads, tuple(cpus), longest_ns)
+        for name, total_ns, threads, cpus, longest_ns in top.iter_rows()
     ]

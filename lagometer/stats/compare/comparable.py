@@ -106,17 +106,17 @@ def compare_campaigns(a: Campaign, b: Campaign, choice: Choice | None = None) ->
     matched = _matched(a, b, choice)
     refused = None if choice.across_machines else _other_machine(a, b)
     pairs = [_pair(a, b, cell_a, cell_b, refused) for cell_a, cell_b in matched]
-    compared = compare_pairs(pairs, choice.alpha, choice.quantities, choice.limits)
-    cells = [with_cost(each, a, b) for each in compared]
-    chosen = {cell for each in matched for cell in each}
+    comparisons = compare_pairs(pairs, choice.alpha, choice.quantities, choice.limits)
+    cells = [with_cost(comparison, a, b) for comparison in comparisons]
+    chosen = {cell for pair in matched for cell in pair}
     return Comparison(
         a=str(a.directory),
         b=str(b.directory),
         alpha=choice.alpha,
         cells=cells,
         verdict=overall(cells),
-        only_a=[] if choice.by else [each for each in _selected(a, choice.select) if each not in chosen],
-        only_b=[] if choice.by else [each for each in _selected(b, choice.select) if each not in chosen],
+        only_a=[] if choice.by else [cell for cell in _selected(a, choice.select) if cell not in chosen],
+        only_b=[] if choice.by else [cell for cell in _selected(b, choice.select) if cell not in chosen],
         differences=[] if a.directory == b.directory else list(differences(a, b)),
         control=_control(a, b, choice, refused),
     )
@@ -126,12 +126,12 @@ def cell_trials(campaign: Campaign, cell: str) -> tuple[list[int], list[str], li
     """The valid trials of a cell in the order of time that delivered something: number, start, latencies."""
     end_to_end = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
     rows = campaign.cells.filter(end_to_end).select("trial", "started").sort("started", "trial").iter_rows()
-    found: list[tuple[int, str, Numbers]] = []
+    entries: list[tuple[int, str, Numbers]] = []
     for trial, started in rows:
         latencies = chain_latencies(campaign.samples(cell, trial, COLUMNS))
         if len(latencies):
-            found.append((trial, started or "", np.asarray(latencies)))
-    return [each[0] for each in found], [each[1] for each in found], [each[2] for each in found]
+            entries.append((trial, started or "", np.asarray(latencies)))
+    return [entry[0] for entry in entries], [entry[1] for entry in entries], [entry[2] for entry in entries]
 
 
 def common_blocks(
@@ -153,7 +153,9 @@ def differences(a: Campaign, b: Campaign) -> Iterator[Difference]:
     """What of machine, build, versions and study differs. Of imported figures nothing of that is known."""
     if a.imported_from is not None or b.imported_from is not None:
         if a.imported_from != b.imported_from:
-            yield Difference("origin", *(each.imported_from or "measured by lagometer" for each in (a, b)))
+            yield Difference(
+                "origin", *(campaign.imported_from or "measured by lagometer" for campaign in (a, b))
+            )
         return
     sources: list[tuple[str, Mapping[str, Any], Mapping[str, Any], Sequence[str] | None]] = [
         ("", a.environment, b.environment, ENVIRONMENT_KEYS),
@@ -162,18 +164,18 @@ def differences(a: Campaign, b: Campaign) -> Iterator[Difference]:
         ("version of ", _part(a.manifest, "versions"), _part(b.manifest, "versions"), None),
         ("study: ", _part(a.manifest, "study"), _part(b.manifest, "study"), STUDY_KEYS),
     ]
-    for prefix, of_a, of_b, keys in sources:
-        for key in keys if keys is not None else dict.fromkeys((*of_a, *of_b)):
-            if of_a.get(key) != of_b.get(key):
-                yield Difference(prefix + key, of_a.get(key), of_b.get(key))
+    for prefix, values_a, values_b, keys in sources:
+        for key in keys if keys is not None else dict.fromkeys((*values_a, *values_b)):
+            if values_a.get(key) != values_b.get(key):
+                yield Difference(prefix + key, values_a.get(key), values_b.get(key))
 
 
 def factors_of(campaign: Campaign, cell: str) -> dict[str, object]:
     """The factors that the study names, and the network in any case."""
     listed = campaign.manifest.get("cells", [])
-    of_cell = (item.get("factors", {}) for item in listed if item.get("id") == cell)
-    found: Mapping[str, object] = next(of_cell, {})
-    named = {name: value for name, value in found.items() if value is not None}
+    matching = (item.get("factors", {}) for item in listed if item.get("id") == cell)
+    factors: Mapping[str, object] = next(matching, {})
+    named = {name: value for name, value in factors.items() if value is not None}
     return {"network": NETWORK_DEFAULT, **named}
 
 
@@ -196,7 +198,7 @@ def _selected(campaign: Campaign, select: Sequence[str]) -> list[str]:
 def _matched(a: Campaign, b: Campaign, choice: Choice) -> list[tuple[str, str]]:
     """Which cell of A goes with which of B."""
     cells_b = set(_selected(b, ()))
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for cell in _selected(a, choice.select):
         if choice.by is not None:
             parts = cell.split("/")
@@ -207,31 +209,33 @@ def _matched(a: Campaign, b: Campaign, choice: Choice) -> list[tuple[str, str]]:
             ]
         else:
             others = [cell] if cell in cells_b else _but_for_network(a, cell, b, cells_b)
-        found += [(cell, other) for other in others if other in cells_b]
-    return found
+        pairs += [(cell, other) for other in others if other in cells_b]
+    return pairs
 
 
 def _but_for_network(a: Campaign, cell: str, b: Campaign, cells_b: set[str]) -> list[str]:
     """Cells of B that are this one in another network: the user is told why they don't go together."""
-    own = {**factors_of(a, cell), "network": None}
-    return [each for each in sorted(cells_b) if {**factors_of(b, each), "network": None} == own]
+    factors = {**factors_of(a, cell), "network": None}
+    return [
+        candidate for candidate in sorted(cells_b) if {**factors_of(b, candidate), "network": None} == factors
+    ]
 
 
 def _other_machine(a: Campaign, b: Campaign) -> str | None:
     """Why the campaigns' machines are not the same one; None if they are, or nothing tells."""
     for names in (("machine_id",), ("hostname", "cpu", "memory_bytes")):
-        identity = [_identity(campaign, names) for campaign in (a, b)]
-        if all(any(each) for each in identity):
+        identities = [_identity(campaign, names) for campaign in (a, b)]
+        if all(any(values) for values in identities):
             hosts = [campaign.environment.get("hostname") or "unknown" for campaign in (a, b)]
-            if identity[0] == identity[1]:
+            if identities[0] == identities[1]:
                 return None
             return f"measured on different machines (A: {hosts[0]}, B: {hosts[1]}); see --across-machines"
     return None
 
 
 def _identity(campaign: Campaign, names: Sequence[str]) -> list[object]:
-    found = [campaign.environment.get(name) for name in names]
-    return [each.get("model") if isinstance(each, Mapping) else each for each in found]
+    values = [campaign.environment.get(name) for name in names]
+    return [value.get("model") if isinstance(value, Mapping) else value for value in values]
 
 
 def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | None) -> Pair:
@@ -244,29 +248,33 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
     if refused is not None:
         return Pair(cell_a, cell_b, refused=refused)
     try:
-        trials_a, started_a, of_a = cell_trials(a, cell_a)
-        trials_b, started_b, of_b = cell_trials(b, cell_b)
+        trials_a, started_a, latencies_a = cell_trials(a, cell_a)
+        trials_b, started_b, latencies_b = cell_trials(b, cell_b)
     except CampaignError as error:
         return Pair(cell_a, cell_b, refused=str(error))
     blocks = common_blocks(trials_a, started_a, trials_b, started_b)
     bounds_ns = clock_bound_ns(a, cell_a), clock_bound_ns(b, cell_b)
     notes = [*_notes(a, cell_a, b, cell_b), *_notes_of_clocks(bounds_ns)]
     alphas = (safe_alpha(a), safe_alpha(b))
-    return Pair(cell_a, cell_b, of_a, of_b, blocks, notes=notes, alphas=alphas, bounds_ns=bounds_ns)
+    return Pair(
+        cell_a, cell_b, latencies_a, latencies_b, blocks, notes=notes, alphas=alphas, bounds_ns=bounds_ns
+    )
 
 
 def clock_bound_ns(campaign: Campaign, cell: str) -> int:
     """How far off the latencies of a cell's valid trials may be, end to end; 0 where there is one clock."""
     if "clock_bound_ns" not in campaign.cells.columns:
         return 0
-    here = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
-    most = campaign.cells.filter(here)["clock_bound_ns"].max()
-    return most if isinstance(most, int) else 0
+    chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
+    bound_ns = campaign.cells.filter(chosen)["clock_bound_ns"].max()
+    return bound_ns if isinstance(bound_ns, int) else 0
 
 
 def _notes_of_clocks(bounds_ns: tuple[int, int]) -> Iterator[str]:
     if any(bounds_ns):
-        known = [f"{name} to ± {duration_text(each)}" for name, each in zip("AB", bounds_ns, strict=True)]
+        known = [
+            f"{name} to ± {duration_text(bound_ns)}" for name, bound_ns in zip("AB", bounds_ns, strict=True)
+        ]
         yield f"both ends' clocks are known of {', '.join(known)}: what lies within that is no difference"
 
 
@@ -289,13 +297,13 @@ def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:
         lost.append(missing / sent if sent else 0.0)
     if any(count for count, _ in failed):
         yield "failed trials: " + ", ".join(
-            f"{name} {count} of {all_}" for name, (count, all_) in zip("AB", failed, strict=True)
+            f"{name} {count} of {total}" for name, (count, total) in zip("AB", failed, strict=True)
         )
     growing = [_growing(campaign, cell) for campaign, cell in ((a, cell_a), (b, cell_b))]
     if any(growing):
-        trials = [every - bad for bad, every in failed]
+        trials = [total - failures for failures, total in failed]
         sides = ", ".join(
-            f"{name} {grown} of {of}" for name, grown, of in zip("AB", growing, trials, strict=True)
+            f"{name} {grown} of {total}" for name, grown, total in zip("AB", growing, trials, strict=True)
         )
         yield f"a queue builds up in trials: {sides}; p50 depends on how long a trial is (queue-builds-up)"
     if abs(lost[0] - lost[1]) > LOST_SHARE:
@@ -305,28 +313,30 @@ def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:
 def _growing(campaign: Campaign, cell: str) -> int:
     """In how many valid trials of a cell a queue builds up."""
     chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
-    said = campaign.cells.filter(chosen)["warnings"].to_list()
-    return sum(any(text.startswith("queue-builds-up:") for text in texts or ()) for texts in said)
+    warnings = campaign.cells.filter(chosen)["warnings"].to_list()
+    return sum(any(text.startswith("queue-builds-up:") for text in texts or ()) for texts in warnings)
 
 
 def _control(a: Campaign, b: Campaign, choice: Choice, refused: str | None) -> CellComparison | None:
     """The control cells, where both campaigns have one: whether the machine itself was the same."""
-    of_a, of_b = a.control, b.control
-    if refused is not None or of_a is None or of_b is None or a.directory == b.directory:
+    control_a, control_b = a.control, b.control
+    if refused is not None or control_a is None or control_b is None or a.directory == b.directory:
         return None
-    cells = [cell for cell in _selected(of_a, ()) if cell in set(_selected(of_b, ()))]
+    cells = [cell for cell in _selected(control_a, ()) if cell in set(_selected(control_b, ()))]
     if not cells:
         return None
-    compared = compare_pairs([_pair(of_a, of_b, cells[0], cells[0], None)], choice.alpha, ("p50",))[0]
-    return with_cost(compared, of_a, of_b)
+    comparison = compare_pairs(
+        [_pair(control_a, control_b, cells[0], cells[0], None)], choice.alpha, ("p50",)
+    )[0]
+    return with_cost(comparison, control_a, control_b)
 
 
-def with_cost(compared: CellComparison, a: Campaign, b: Campaign) -> CellComparison:
+def with_cost(comparison: CellComparison, a: Campaign, b: Campaign) -> CellComparison:
     """The same with what a message costs on both sides; `a` and `b` are the cells' campaigns."""
     return replace(
-        compared,
-        cpu_per_message_a=_cpu_per_message(a, compared.cell_a),
-        cpu_per_message_b=_cpu_per_message(b, compared.cell_b),
+        comparison,
+        cpu_per_message_a=_cpu_per_message(a, comparison.cell_a),
+        cpu_per_message_b=_cpu_per_message(b, comparison.cell_b),
     )
 
 

@@ -125,28 +125,31 @@ def compare_pairs(
     """Compares all pairs as one family of tests at level `alpha`."""
     wanted = list(dict.fromkeys((*quantities, *(limit.quantity for limit in limits))))
     level = alpha / max(1, len(wanted) * sum(pair.refused is None for pair in pairs))
-    compared = [_Compared(pair, level) for pair in pairs]
-    for each in compared:
-        each.compare(wanted, level)
+    comparisons = [_Compared(pair, level) for pair in pairs]
+    for comparison in comparisons:
+        comparison.compare(wanted, level)
     tests = [
-        finding for each in compared for finding in each.cell.quantities.values() if finding.p is not None
+        finding
+        for comparison in comparisons
+        for finding in comparison.cell.quantities.values()
+        if finding.p is not None
     ]
-    for finding, corrected in zip(tests, holm([each.p or 0.0 for each in tests]), strict=True):
+    for finding, corrected in zip(tests, holm([comparison.p or 0.0 for comparison in tests]), strict=True):
         finding.p_corrected = corrected
         finding.verdict = NO_DIFFERENCE
         if corrected <= alpha and finding.ratio is not None:
             finding.verdict = SLOWER if finding.ratio > 1.0 else FASTER
     for limit in limits:
-        _judge(limit, compared, alpha)
-    for each in compared:
-        each.cell.verdict, each.cell.why = _of_cell(each.cell)
-    return [each.cell for each in compared]
+        _judge(limit, comparisons, alpha)
+    for comparison in comparisons:
+        comparison.cell.verdict, comparison.cell.why = _of_cell(comparison.cell)
+    return [comparison.cell for comparison in comparisons]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p-values corrected for their number: those at most alpha are shown, at family-wise level alpha."""
     corrected, most = [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
         most = max(most, min(1.0, p_values[place] * (len(p_values) - rank)))
         corrected[place] = most
     return corrected
@@ -158,20 +161,20 @@ def overall(cells: Sequence[CellComparison]) -> str:
 
 
 def _joined(verdicts: Sequence[str]) -> str:
-    found = set(verdicts) - {NOT_COMPARABLE}
-    if MIXED in found or {FASTER, SLOWER} <= found:
+    comparable = set(verdicts) - {NOT_COMPARABLE}
+    if MIXED in comparable or {FASTER, SLOWER} <= comparable:
         return MIXED
     for verdict in (SLOWER, FASTER, NO_DIFFERENCE):
-        if verdict in found:
+        if verdict in comparable:
             return verdict
     return NOT_COMPARABLE
 
 
 def _of_cell(cell: CellComparison) -> tuple[str, str | None]:
-    verdict = _joined([each.verdict for each in cell.quantities.values()])
+    verdict = _joined([quantity.verdict for quantity in cell.quantities.values()])
     if verdict != NOT_COMPARABLE:
         return verdict, None
-    return verdict, cell.why or next((each.why for each in cell.quantities.values()), None)
+    return verdict, cell.why or next((quantity.why for quantity in cell.quantities.values()), None)
 
 
 @dataclass(frozen=True)
@@ -226,28 +229,28 @@ class _Compared:
             self.cell.quantities[quantity] = self._compared(quantity, level, pools)
 
     def _compared(self, quantity: str, level: float, pools: tuple[Pool, Pool]) -> QuantityComparison:
-        found = QuantityComparison()
-        found.why = self.cell.why or self._hindrance(quantity, level, pools)
-        if found.why is not None:
-            return found
+        comparison = QuantityComparison()
+        comparison.why = self.cell.why or self._hindrance(quantity, level, pools)
+        if comparison.why is not None:
+            return comparison
         test = RatioTest(self.sides, PERMILLE[quantity], level)
         self._tests[quantity] = test
-        found.a_ns, found.b_ns, found.ratio = int(test.a_ns), int(test.b_ns), test.estimate
+        comparison.a_ns, comparison.b_ns, comparison.ratio = int(test.a_ns), int(test.b_ns), test.estimate
         a, b = (
             pool.estimate(PERMILLE[quantity], alpha) for pool, alpha in zip(pools, self._alphas, strict=True)
         )
         bound_a_ns, bound_b_ns = self._bounds_ns
-        found.a_low_ns, found.a_high_ns = _widened(a.low_ns, a.high_ns, bound_a_ns)
-        found.b_low_ns, found.b_high_ns = _widened(b.low_ns, b.high_ns, bound_b_ns)
+        comparison.a_low_ns, comparison.a_high_ns = _widened(a.low_ns, a.high_ns, bound_a_ns)
+        comparison.b_low_ns, comparison.b_high_ns = _widened(b.low_ns, b.high_ns, bound_b_ns)
         margin = self._margins[quantity] = Margin.of(test.a_ns, test.b_ns, self._bounds_ns)
         low, high = test.interval()
-        found.low, found.high = low * margin.least, high * margin.most
-        found.p = self.p_value(Limit(quantity, above=True, ratio=1.0))
-        if found.low > 0.0 and found.high < math.inf:
+        comparison.low, comparison.high = low * margin.least, high * margin.most
+        comparison.p = self.p_value(Limit(quantity, above=True, ratio=1.0))
+        if comparison.low > 0.0 and comparison.high < math.inf:
             count = self.cell.trials_a
             degrees = count - 1 if self.sides.paired else count + self.cell.trials_b - 2
-            found.detectable = detectable_effect(found.low, found.high, degrees, level)
-        return found
+            comparison.detectable = detectable_effect(comparison.low, comparison.high, degrees, level)
+        return comparison
 
     def p_value(self, limit: Limit) -> float | None:
         """Of the supposition that the ratio is the limit's; None where the quantity can't be compared."""
@@ -283,25 +286,29 @@ def _sides(pair: Pair, level: float) -> tuple[Sides, list[str]]:
     if blocks and smallest_p(len(blocks), len(blocks), paired=True) <= level:
         a = tuple(pair.a[place] for place, _ in blocks)
         b = tuple(pair.b[place] for _, place in blocks)
-        without = len(pair.a) + len(pair.b) - 2 * len(blocks)
-        notes = [f"{without} valid trials without a valid one of the same block are left out"] * bool(without)
+        unpaired = len(pair.a) + len(pair.b) - 2 * len(blocks)
+        notes = [f"{unpaired} valid trials without a valid one of the same block are left out"] * bool(
+            unpaired
+        )
         return Sides(a, b, paired=True), notes
     return Sides(tuple(pair.a), tuple(pair.b)), []
 
 
-def _judge(limit: Limit, compared: Sequence[_Compared], alpha: float) -> None:
+def _judge(limit: Limit, comparisons: Sequence[_Compared], alpha: float) -> None:
     """Adds to each cell that the limit is for whether it passes it; they are one family of tests."""
-    compared = [each for each in compared if fnmatch.fnmatchcase(each.cell.cell_b, limit.cells)]
-    findings = [LimitFinding(limit, each.p_value(limit)) for each in compared]
+    comparisons = [
+        comparison for comparison in comparisons if fnmatch.fnmatchcase(comparison.cell.cell_b, limit.cells)
+    ]
+    findings = [LimitFinding(limit, comparison.p_value(limit)) for comparison in comparisons]
     known = [finding for finding in findings if finding.p is not None]
     corrected: Mapping[int, float] = {
-        id(finding): p for finding, p in zip(known, holm([each.p or 0.0 for each in known]), strict=True)
+        id(finding): p for finding, p in zip(known, holm([test.p or 0.0 for test in known]), strict=True)
     }
-    for each, finding in zip(compared, findings, strict=True):
-        each.cell.limits.append(finding)
-        found = each.cell.quantities[limit.quantity]
-        if finding.p is None or found.ratio is None or found.low is None or found.high is None:
+    for comparison, finding in zip(comparisons, findings, strict=True):
+        comparison.cell.limits.append(finding)
+        quantity = comparison.cell.quantities[limit.quantity]
+        if finding.p is None or quantity.ratio is None or quantity.low is None or quantity.high is None:
             continue
-        beyond = found.ratio > limit.ratio if limit.above else found.ratio < limit.ratio
+        beyond = quantity.ratio > limit.ratio if limit.above else quantity.ratio < limit.ratio
         finding.shown = beyond and corrected[id(finding)] <= alpha
-        finding.possible = found.high > limit.ratio if limit.above else found.low < limit.ratio
+        finding.possible = quantity.high > limit.ratio if limit.above else quantity.low < limit.ratio

@@ -89,10 +89,10 @@ def trials_to_detect(
     aim = _Aim(effect, alpha / (len(QUANTITIES) * max(1, len(cells))), power)
     aim_of_pairs = _Aim(effect, alpha / (len(QUANTITIES) * max(1, len(cells) // 2)), power)
     known = set(campaign.cells["cell"].unique())
-    found, spreads = [], {}
+    detections, spreads = [], {}
     for cell in cells:
         numbers, started, trials = cell_trials(campaign, cell) if cell in known else ([], [], [])
-        found.append(_of_cell(cell, trials, aim))
+        detections.append(_of_cell(cell, trials, aim))
         if len(trials) > 1:
             far = {name: deviations(trials, PERMILLE[name], effect) for name in QUANTITIES}
             spreads[cell] = _Spread(numbers, started, far, _supported(trials))
@@ -100,9 +100,9 @@ def trials_to_detect(
         effect,
         alpha,
         power,
-        _most(each.trials for each in found),
-        _most(each.trials_p99 for each in found),
-        found,
+        _most(detection.trials for detection in detections),
+        _most(detection.trials_p99 for detection in detections),
+        detections,
         list(_pairs(spreads, aim_of_pairs)),
     )
 

@@ -123,47 +123,47 @@ def parts(a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame]) -> list[Part]:
     if whole_a is None or whole_b is None:
         return []
     total = float(whole_b.mean() - whole_a.mean())
-    found: list[Part] = []
+    components: list[Part] = []
     rest_a, rest_b = float(whole_a.mean()), float(whole_b.mean())
     common = [edge for edge in _edges(a) if edge in _edges(b)]
     # With other nodes the edges are others: then there is nothing to set against each other.
     for edge in common if len(common) == len(_edges(a)) == len(_edges(b)) else []:
         stamps = [name for name in STAMPS if _observed(a, edge, name) and _observed(b, edge, name)]
-        of_a, of_b = _middle(a, edge, stamps), _middle(b, edge, stamps)
-        if of_a is None or of_b is None:
+        intervals_a, intervals_b = _middle(a, edge, stamps), _middle(b, edge, stamps)
+        if intervals_a is None or intervals_b is None:
             continue
-        rest_a -= float(of_a.sum(axis=1).mean())
-        rest_b -= float(of_b.sum(axis=1).mean())
+        rest_a -= float(intervals_a.sum(axis=1).mean())
+        rest_b -= float(intervals_b.sum(axis=1).mean())
         for place, ends in enumerate(itertools.pairwise(stamps)):
-            found.append(_part(edge, WORDS[ends], of_a[:, place], of_b[:, place], total))
-    name = REMAINDER if found else WORDS["publish_ns", "taken_ns"]
+            components.append(_part(edge, WORDS[ends], intervals_a[:, place], intervals_b[:, place], total))
+    name = REMAINDER if components else WORDS["publish_ns", "taken_ns"]
     if max(abs(rest_a), abs(rest_b)) >= 1.0:  # with one edge nothing remains
         share = (rest_b - rest_a) / total if total else None
-        found.append(Part(form.END_TO_END, name, rest_a, rest_b, share))
-    return sorted(found, key=lambda part: -abs(part.difference_ns))
+        components.append(Part(form.END_TO_END, name, rest_a, rest_b, share))
+    return sorted(components, key=lambda part: -abs(part.difference_ns))
 
 
-def _part(edge: str, what: str, a: Floats, b: Floats, total: float) -> Part:
+def _part(edge: str, label: str, a: Floats, b: Floats, total: float) -> Part:
     difference = float(b.mean() - a.mean())
     low = high = None
     if min(len(a), len(b)) > 1:
-        each = np.array([a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)])
-        if each.sum() > 0.0:
-            degrees = each.sum() ** 2 / (each**2 / np.array([len(a) - 1, len(b) - 1])).sum()
-            half = float(scipy.special.stdtrit(degrees, 0.975) * np.sqrt(each.sum()))
-            low, high = difference - half, difference + half
+        variances = np.array([a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)])
+        if variances.sum() > 0.0:
+            degrees = variances.sum() ** 2 / (variances**2 / np.array([len(a) - 1, len(b) - 1])).sum()
+            half_width = float(scipy.special.stdtrit(degrees, 0.975) * np.sqrt(variances.sum()))
+            low, high = difference - half_width, difference + half_width
     share = difference / total if total else None
-    return Part(edge, what, float(a.mean()), float(b.mean()), share, low, high)
+    return Part(edge, label, float(a.mean()), float(b.mean()), share, low, high)
 
 
 def _middle(trials: Sequence[pl.DataFrame], edge: str, stamps: Sequence[str]) -> Floats | None:
     """The intervals between stamps, one row per trial, averaged over the messages about the median."""
     rows: list[Floats] = []
     for samples in trials:
-        of_edge = _delivered(samples, edge).drop_nulls(list(stamps))
-        if of_edge.is_empty():
+        delivered = _delivered(samples, edge).drop_nulls(list(stamps))
+        if delivered.is_empty():
             continue
-        times = of_edge.select(stamps).to_numpy().astype(np.int64)
+        times = delivered.select(stamps).to_numpy().astype(np.int64)
         latency = times[:, -1] - times[:, 0]
         low, high = np.quantile(latency, MIDDLE, method="inverted_cdf")
         rows.append(np.diff(times[(latency >= low) & (latency <= high)], axis=1).mean(axis=0))
@@ -187,11 +187,11 @@ def _observed(trials: Sequence[pl.DataFrame], edge: str, stamp: str) -> bool:
 def _settings(a: CellOf, b: CellOf) -> Iterator[Difference]:
     """What the manifests tell of the adapters: settings unlike the vendor's, and what was observed."""
     of_both = effective_of_both((a.campaign.manifest, a.cell), (b.campaign.manifest, b.cell))
-    of_a, of_b = (
-        {f"{adapter}, {described}: {name}": value for (adapter, described, name), value in told.items()}
-        for told in of_both
+    settings_a, settings_b = (
+        {f"{adapter}, {described}: {name}": value for (adapter, described, name), value in effective.items()}
+        for effective in of_both
     )
-    return _unequal(of_a, of_b)
+    return _unequal(settings_a, settings_b)
 
 
 def _unequal(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[Difference]:

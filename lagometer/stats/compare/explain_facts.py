@@ -55,15 +55,18 @@ def facts(
     samples_b: Sequence[pl.DataFrame],
 ) -> list[Fact]:
     """What differs by more than 5 %, the largest ratio first; text before numbers."""
-    of_a = {name: (value, unit) for name, value, unit in _counted(a, cell_a, samples_a)}
-    of_b = {name: (value, unit) for name, value, unit in _counted(b, cell_b, samples_b)}
-    found: list[Fact] = []
-    for name in dict.fromkeys((*of_a, *of_b)):
-        (value_a, unit_a), (value_b, unit_b) = of_a.get(name, (None, "")), of_b.get(name, (None, ""))
+    counted_a = {name: (value, unit) for name, value, unit in _counted(a, cell_a, samples_a)}
+    counted_b = {name: (value, unit) for name, value, unit in _counted(b, cell_b, samples_b)}
+    differing: list[Fact] = []
+    for name in dict.fromkeys((*counted_a, *counted_b)):
+        (value_a, unit_a), (value_b, unit_b) = (
+            counted_a.get(name, (None, "")),
+            counted_b.get(name, (None, "")),
+        )
         fact = Fact(name, value_a, value_b, unit_a or unit_b)
         if _weight(fact) > NOTABLE:
-            found.append(fact)
-    return sorted(found, key=lambda fact: -_weight(fact))
+            differing.append(fact)
+    return sorted(differing, key=lambda fact: -_weight(fact))
 
 
 def _weight(fact: Fact) -> float:
@@ -87,7 +90,7 @@ def _counted(
     yield "transport, as observed from outside", ", ".join(transports) or None, ""
     noisy = whole["noisy"].drop_nulls()
     yield "noisy trials, share", float(noisy.cast(pl.Float64).mean() or 0.0) if noisy.len() else None, ""  # type: ignore[arg-type]
-    entries = [each for each in campaign.journal if each.get("cell") == cell and each.get("valid")]
+    entries = [entry for entry in campaign.journal if entry.get("cell") == cell and entry.get("valid")]
     yield from _of_workers(entries, _taken_while_measuring(rows))
     yield from _of_loopback(entries, whole)
     yield from _of_cpus(samples)
@@ -116,9 +119,16 @@ def _of_workers(
         yield f"{name} per message", _median(switches), ""
     threads = [sum(map(len, entry["threads"].values())) for entry in entries if entry.get("threads")]
     yield "threads", _median(threads), ""
-    resident = [max(int(w.get("resident_bytes_max", 0)) for w in _workers(entry)) for entry, _ in counted]
+    resident = [
+        max(int(worker.get("resident_bytes_max", 0)) for worker in _workers(entry)) for entry, _ in counted
+    ]
     yield "memory of the largest worker", _median(resident), "B"
-    origins = {str(w["origin"]) for e in entries for worker in _workers(e) for w in worker.get("writers", [])}
+    origins = {
+        str(writer["origin"])
+        for entry in entries
+        for worker in _workers(entry)
+        for writer in worker.get("writers", [])
+    }
     yield "origin of the sender's buffer", ", ".join(sorted(origins)) or None, ""
 
 
@@ -139,15 +149,15 @@ def _of_loopback(
         ("kernel_loopback_packets", "packets over the loopback per message", ""),
     ):
         counted = whole.select("trial", column).drop_nulls().iter_rows()
-        each = [value / by_trial[trial] for trial, value in counted if by_trial.get(trial)]
-        yield name, _median(each), unit
+        per_message = [value / by_trial[trial] for trial, value in counted if by_trial.get(trial)]
+        yield name, _median(per_message), unit
 
 
 def _of_cpus(samples: Sequence[pl.DataFrame]) -> Iterator[tuple[str, float | str | None, str]]:
     """Where senders and receivers ran."""
     crossing: list[float] = []
     moves: list[float] = []
-    used: set[int] = set()
+    cpus: set[int] = set()
     for trial in samples:
         counted = form.of_single_edges() & (pl.col("phase") == "measure")
         known = trial.filter(counted).drop_nulls(["cpu_publish", "cpu_taken"])
@@ -156,10 +166,10 @@ def _of_cpus(samples: Sequence[pl.DataFrame]) -> Iterator[tuple[str, float | str
         crossing.append(float((known["cpu_publish"] != known["cpu_taken"]).sum()) / known.height)
         moved = known.select((pl.col("cpu_taken") != pl.col("cpu_taken").shift().over("edge")).mean()).item()
         moves.append(float(moved or 0.0))
-        used |= {*known["cpu_publish"].unique().to_list(), *known["cpu_taken"].unique().to_list()}
+        cpus |= {*known["cpu_publish"].unique().to_list(), *known["cpu_taken"].unique().to_list()}
     yield "messages taken on another CPU than sent, share", _median(crossing), ""
     yield "messages before which the receiver changed its CPU, share", _median(moves), ""
-    yield "CPUs used", ", ".join(map(str, sorted(used))) or None, ""
+    yield "CPUs used", ", ".join(map(str, sorted(cpus))) or None, ""
 
 
 def _workers(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -106,8 +106,8 @@ def _autocovariance(centred: Floats, lags_max: int) -> Floats:
     columns = centred.shape[1]
     size = scipy.fft.next_fast_len(columns + lags_max + 1, real=True)
     power = np.square(np.abs(scipy.fft.rfft(centred, size, axis=1))).mean(axis=0)
-    found: Floats = scipy.fft.irfft(power, size)[: lags_max + 1] / columns
-    return found
+    covariance: Floats = scipy.fft.irfft(power, size)[: lags_max + 1] / columns
+    return covariance
 
 
 def _last_significant_lag(covariance: Floats, lags_run: int, count: int) -> int:

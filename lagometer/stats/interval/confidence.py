@@ -70,14 +70,14 @@ class Pool:
 
     def __init__(self, trials: Sequence[npt.NDArray[np.integer[Any]]]) -> None:
         """trials: the latencies of each valid trial in the order of time; empty ones do not count."""
-        filled = [each for each in trials if len(each)]
-        counts = [len(each) for each in filled]
+        filled = [trial for trial in trials if len(trial)]
+        counts = [len(trial) for trial in filled]
         self.trials, self.n = len(filled), sum(counts)
         self._together = np.concatenate(filled) if filled else np.zeros(0, dtype=np.int64)
         ends = np.cumsum(counts[:-1], dtype=np.int64)
         # Every trial weighs the same, however many messages it has: those of one length can be sorted as one.
         parts = [self._together] if len(set(counts)) <= 1 else np.split(self._together, ends)
-        self._ordered = [np.sort(each) for each in parts]
+        self._ordered = [np.sort(part) for part in parts]
         self._bins = Bins(counts) if filled else None
         self._known: dict[int, tuple[float, float]] = {}
 
@@ -87,8 +87,8 @@ class Pool:
         if len(self._ordered) == 1:
             place = int(np.ceil(share * self.n - slack)) - 1
             return int(self._ordered[0][min(max(place, 0), self.n - 1)])
-        low = min(int(each[0]) for each in self._ordered)
-        high = max(int(each[-1]) for each in self._ordered)
+        low = min(int(ordered[0]) for ordered in self._ordered)
+        high = max(int(ordered[-1]) for ordered in self._ordered)
         while (
             low < high
         ):  # the smallest such whole number is one of the numbers: the weight grows there alone
@@ -103,7 +103,7 @@ class Pool:
         """The share of the messages up to a number, each trial weighing the same."""
         # In the array's own type: of any other, each search would first make a copy of the array.
         typed = self._together.dtype.type(number)
-        shares = (np.searchsorted(each, typed, "right") / len(each) for each in self._ordered)
+        shares = (np.searchsorted(ordered, typed, "right") / len(ordered) for ordered in self._ordered)
         return float(sum(shares)) / self.trials
 
     def estimate(self, permille: int, alpha: float = 1.0 - CONFIDENCE) -> QuantileEstimate:
@@ -172,7 +172,7 @@ class Pool:
             wanted = max(self.trials + 1, int(np.ceil(self.trials * more)))
         elif supported:
             wanted = max(wanted, int(np.ceil(self.trials * SUPPORT / supported)))
-        each = self.n / self.trials if self.trials else 0.0
+        per_trial = self.n / self.trials if self.trials else 0.0
         least = TRIALS_MIN if permille == 500 else 1000.0 * SUPPORT / min(permille, 1000 - permille)
         return QuantileEstimate(
             permille=permille,
@@ -182,7 +182,7 @@ class Pool:
             effective=effective,
             status=NOT_ENOUGH,
             needed_trials=wanted,
-            needed_messages=int(np.ceil(max(wanted * each, least))),
+            needed_messages=int(np.ceil(max(wanted * per_trial, least))),
         )
 
 
@@ -205,9 +205,9 @@ def share_limits(share: float, effective: float, n: int, trials: int, alpha: flo
     independent observations as the sample is worth, made fewer because the variance is known from few trials.
     """
     degrees = degrees_of_freedom(share, effective, trials)
-    at = 1.0 - alpha / 2.0
-    known = scipy.special.stdtrit(n - 1, at) / scipy.special.stdtrit(degrees, at)
-    worth = min(effective * known**2, float(n))
+    probability = 1.0 - alpha / 2.0
+    ratio = scipy.special.stdtrit(n - 1, probability) / scipy.special.stdtrit(degrees, probability)
+    worth = min(effective * ratio**2, float(n))
     hits = worth * share
     low = scipy.special.betaincinv(hits, worth - hits + 1.0, alpha / 2.0)
     high = scipy.special.betaincinv(hits + 1.0, worth - hits, 1.0 - alpha / 2.0)

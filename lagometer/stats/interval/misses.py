@@ -56,18 +56,18 @@ def miss_limits(
     between = float(np.var(shares, ddof=1)) / trials
     effective = min(worth, single / max(between, _within(missed), single / due))
     degrees = degrees_of_freedom(share, max(effective, SUPPORT / single), trials)
-    at = 1.0 - alpha / 2.0
-    known = scipy.special.stdtrit(max(due - 1, 1), at) / scipy.special.stdtrit(degrees, at)
-    counted = effective * min(known, 1.0) ** 2
+    probability = 1.0 - alpha / 2.0
+    ratio = scipy.special.stdtrit(max(due - 1, 1), probability) / scipy.special.stdtrit(degrees, probability)
+    counted = effective * min(ratio, 1.0) ** 2
     return clopper_pearson(float(share * counted), float(counted), alpha)
 
 
 def _within(missed: Sequence[Mask]) -> float:
     """The variance of the mean share as far as it comes from how misses hang together within trials."""
-    filled = [each for each in missed if len(each)]
+    filled = [trial for trial in missed if len(trial)]
     if not filled:
         return 0.0
-    bins = Bins([len(each) for each in filled])
+    bins = Bins([len(trial) for trial in filled])
     return variance_of_trial_means(bins.sums(np.concatenate(filled)), bins.sizes)
 
 

@@ -87,7 +87,7 @@ def measured_variance(
     Not the smallest variance that fits: the upper limit (chi square) that holds with probability `assurance`.
     Raises ValueError for fewer than two trials.
     """
-    return _upper_variance(deviations([each for each in trials if len(each)], permille, effect), assurance)
+    return _upper_variance(deviations([trial for trial in trials if len(trial)], permille, effect), assurance)
 
 
 def measured_pair_variance(deviations_a: Floats, deviations_b: Floats, assurance: float = ASSURANCE) -> float:

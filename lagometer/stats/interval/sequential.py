@@ -81,7 +81,7 @@ def decide(trials: Sequence[Numbers], rule: Rule, limit: str | None = None) -> D
     trials: the latencies of each valid trial, in the order of time. limit: "time" if the cell can't go on for
     want of time. trials_max is seen to in here.
     """
-    count = sum(len(each) > 0 for each in trials)
+    count = sum(len(trial) > 0 for trial in trials)
     following = _next_look(count, rule)
     decision = Decision(stop=False, next_look=following)
     looked = following is None or count in looks_until(count, rule)
@@ -90,18 +90,18 @@ def decide(trials: Sequence[Numbers], rule: Rule, limit: str | None = None) -> D
     pool = Pool(trials)  # sorts every message, so only where it is looked at
     if looked:
         alpha = alpha_at(count, rule)
-        found = pool.estimate(500, alpha)
-        if found.half_width is not None and found.half_width <= rule.precision:
-            return Decision(True, "precision", found, alpha)
-        predicted = _predict(found.half_width, count, alpha, rule)
-        decision = Decision(False, None, found, alpha, following, predicted)
+        estimate = pool.estimate(500, alpha)
+        if estimate.half_width is not None and estimate.half_width <= rule.precision:
+            return Decision(True, "precision", estimate, alpha)
+        predicted = _predict(estimate.half_width, count, alpha, rule)
+        decision = Decision(False, None, estimate, alpha, following, predicted)
         limit = limit or ("trials" if following is None else None)
     if limit is None:
         return decision
     alpha = alpha_at(count, rule, limit)
-    found = pool.estimate(500, alpha)
-    predicted = _predict(found.half_width, count, alpha, rule)
-    return Decision(True, limit, found, alpha, predicted_trials=predicted)
+    estimate = pool.estimate(500, alpha)
+    predicted = _predict(estimate.half_width, count, alpha, rule)
+    return Decision(True, limit, estimate, alpha, predicted_trials=predicted)
 
 
 def alpha_at(trials: int, rule: Rule, limit: str | None = None) -> float:

@@ -123,9 +123,9 @@ class RatioTest:
             differences = shares[self._count :] - shares[: self._count]
             observed = _student_of_pairs(differences, np.ones((1, self._count)))[0]
             return float(observed), _student_of_pairs(differences, labels)
-        own = np.zeros((1, len(shares)))
-        own[0, self._count :] = 1.0
-        return float(_student_of_groups(shares, own)[0]), _student_of_groups(shares, labels)
+        observed_labels = np.zeros((1, len(shares)))
+        observed_labels[0, self._count :] = 1.0
+        return float(_student_of_groups(shares, observed_labels)[0]), _student_of_groups(shares, labels)
 
 
 class Side:
@@ -133,8 +133,8 @@ class Side:
 
     def __init__(self, trials: Sequence[Numbers]) -> None:
         """trials: none of them empty."""
-        self.trials = [np.sort(each).astype(np.float64) for each in trials]
-        counts = np.array([len(each) for each in trials])
+        self.trials = [np.sort(trial).astype(np.float64) for trial in trials]
+        counts = np.array([len(trial) for trial in trials])
         together = np.concatenate(self.trials)
         order = np.argsort(together, kind="stable")
         self.values = together[order]
@@ -153,27 +153,27 @@ class Side:
 
     def shares(self, number: float) -> Floats:
         """Two rows: the share of each trial's messages below a number, and of those up to it."""
-        nearly = number * (1.0 - 1e-12), number * (1.0 + 1e-12)  # it was divided and multiplied
-        found = [[np.searchsorted(each, limit) / len(each) for each in self.trials] for limit in nearly]
-        return np.array(found)
+        limits = number * (1.0 - 1e-12), number * (1.0 + 1e-12)  # it was divided and multiplied
+        shares = [[np.searchsorted(trial, limit) / len(trial) for trial in self.trials] for limit in limits]
+        return np.array(shares)
 
 
 def joint_quantile(a: Side, b: Side, share: float, ratio: float = 1.0) -> float:
     """The quantile of both sides' messages together, B's divided by `ratio`; each trial weighs the same."""
     wanted = share * (len(a.trials) + len(b.trials)) - max(a.slack, b.slack)
 
-    def first(own: Side, own_ratio: float, other: Side, other_ratio: float) -> float:
+    def first(side: Side, side_ratio: float, other: Side, other_ratio: float) -> float:
         """The smallest of a side's latencies with at least the wanted weight at or below it."""
-        low, high = 0, len(own.values)
+        low, high = 0, len(side.values)
         while low < high:
             middle = (low + high) // 2
-            number = own.values[middle]
-            other_number = number / own_ratio * other_ratio * (1.0 + 1e-12)
-            if own.below(number) + other.below(other_number) >= wanted:
+            number = side.values[middle]
+            other_number = number / side_ratio * other_ratio * (1.0 + 1e-12)
+            if side.below(number) + other.below(other_number) >= wanted:
                 high = middle
             else:
                 low = middle + 1
-        return float(own.values[low] / own_ratio) if low < len(own.values) else math.inf
+        return float(side.values[low] / side_ratio) if low < len(side.values) else math.inf
 
     return min(first(a, 1.0, b, ratio), first(b, ratio, a, 1.0))
 
@@ -234,5 +234,5 @@ def _ratio(difference: Floats, variance: Floats) -> Floats:
     """A difference over its standard error; where no trial differs from its like, beyond all others."""
     # Rounding leaves 1e-17 or so of a variance of zero; a share's smallest step is far above.
     standard = np.sqrt(np.maximum(variance, 1e-14))
-    found: Floats = np.where(np.abs(difference) < TIE, 0.0, difference) / standard
-    return found
+    statistic: Floats = np.where(np.abs(difference) < TIE, 0.0, difference) / standard
+    return statistic

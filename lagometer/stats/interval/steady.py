@@ -58,4 +58,4 @@ def _bridge_statistic(series: Floats) -> float:
 def _drifts_little(latencies: Numbers) -> bool:
     whole = float(np.median(latencies))
     quarters = [float(np.median(part)) for part in np.array_split(latencies, 4)]
-    return max(abs(each - whole) for each in quarters) <= DRIFT_MAX * abs(whole)
+    return max(abs(quarter - whole) for quarter in quarters) <= DRIFT_MAX * abs(whole)

@@ -35,10 +35,10 @@ class Bounds:
         precision = study.get("precision")
         if not precision:
             return None
-        least = max(int(study["trials_min"]), int(study.get("trials", 1)))
-        most, cell_time_ns = int(study["trials_max"]), study.get("cell_time_ns")
-        rule = Rule(float(precision), least, most)
-        return cls(rule, most, cell_time_ns / 1e9 if cell_time_ns else None)
+        trials_min = max(int(study["trials_min"]), int(study.get("trials", 1)))
+        trials_max, cell_time_ns = int(study["trials_max"]), study.get("cell_time_ns")
+        rule = Rule(float(precision), trials_min, trials_max)
+        return cls(rule, trials_max, cell_time_ns / 1e9 if cell_time_ns else None)
 
 
 class CellProgress:
@@ -93,8 +93,8 @@ class CellProgress:
         wanted = self._predicted or decision.next_look or bounds.rule.trials_min
         left = max(1, min(wanted, bounds.trials_max) - self.carried_out)
         if bounds.cell_time_s is not None and self.carried_out:
-            each_s = self.spent_s / self.carried_out
-            left = min(left, max(1, int((bounds.cell_time_s - self.spent_s) / max(each_s, 1e-9))))
+            trial_s = self.spent_s / self.carried_out
+            left = min(left, max(1, int((bounds.cell_time_s - self.spent_s) / max(trial_s, 1e-9))))
         return left
 
     def _limit(self) -> str | None:

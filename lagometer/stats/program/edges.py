@@ -62,28 +62,28 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
     """Joins what the probes of all programs wrote. warmup_ns: of each edge, from its first message on, that
     no figure counts."""
     names = names_of([log.program for log in logs])
-    endpoints = [each for index, log in enumerate(logs) for each in endpoints_of(log, index)]
+    endpoints = [endpoint for index, log in enumerate(logs) for endpoint in endpoints_of(log, index)]
     writes = writes_of(endpoints, logs)
-    takes = [takes_of(each, logs[each.program]) for each in endpoints if not each.writes]
-    joined = [join(each, writes, clock) for each in takes]
-    known, sizes = samples_sent(writes, logs, clock)
+    takes = [takes_of(endpoint, logs[endpoint.program]) for endpoint in endpoints if not endpoint.writes]
+    joined = [join(take, writes, clock) for take in takes]
+    messages, sizes = samples_sent(writes, logs, clock)
     processes = [Process(log) for log in logs]
     edges = []
     labels = _labels(names, writes, joined)
-    for one in joined:
-        for stream, taken in one.of_writers.items():
-            label = labels[stream, one.endpoint.program, one.endpoint.object]
+    for reader in joined:
+        for stream, taken in reader.of_writers.items():
+            label = labels[stream, reader.endpoint.program, reader.endpoint.object]
             sender = processes[writes[stream].endpoint.program]
-            receiver = processes[one.endpoint.program]
+            receiver = processes[reader.endpoint.program]
             samples = _samples(label, writes[stream], taken, sizes, warmup_ns)
             samples, view = view_of(samples, sender, receiver)
-            layers, followed = _layers(samples, (sender, receiver), stream, view, known)
+            layers, followed = _layers(samples, (sender, receiver), stream, view, messages)
             figures = {**edge_figures(label, _measured(samples), closed_loop=False), **_rate(samples)}
             edges.append(
                 ProgramEdge(
                     label,
                     writes[stream].endpoint,
-                    one.endpoint,
+                    reader.endpoint,
                     samples,
                     layers,
                     figures,
@@ -92,15 +92,21 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
                     view.ends,
                 )
             )
-    places = {(each.writes, each.program, each.object): at for at, each in enumerate(endpoints)}
+    places = {
+        (endpoint.writes, endpoint.program, endpoint.object): place
+        for place, endpoint in enumerate(endpoints)
+    }
     return Programs(
         names,
         endpoints,
-        {places[True, each.endpoint.program, each.endpoint.object]: len(each.calls) for each in writes},
-        {places[False, each.endpoint.program, each.endpoint.object]: len(each.taken_ns) for each in takes},
+        {
+            places[True, writer.endpoint.program, writer.endpoint.object]: len(writer.calls)
+            for writer in writes
+        },
+        {places[False, take.endpoint.program, take.endpoint.object]: len(take.taken_ns) for take in takes},
         sorted(edges, key=lambda edge: edge.name),
-        sum(each.strange for each in joined),
-        sum(each.ambiguous for each in joined),
+        sum(reader.strange for reader in joined),
+        sum(reader.ambiguous for reader in joined),
     )
 
 
@@ -115,13 +121,15 @@ def _labels(
     """The name of each edge, by stream, program and object of its reader; numbered where some are alike."""
     counts: dict[str, int] = {}
     labels = {}
-    for one in joined:
-        for stream in one.of_writers:
+    for reader in joined:
+        for stream in reader.of_writers:
             writer = writes[stream].endpoint
-            label = f"{names[writer.program]}{ARROW}{names[one.endpoint.program]} {shown_topic(writer.topic)}"
+            label = (
+                f"{names[writer.program]}{ARROW}{names[reader.endpoint.program]} {shown_topic(writer.topic)}"
+            )
             counts[label] = counts.get(label, 0) + 1
             numbered = label if counts[label] == 1 else f"{label} ({counts[label]})"
-            labels[stream, one.endpoint.program, one.endpoint.object] = numbered
+            labels[stream, reader.endpoint.program, reader.endpoint.object] = numbered
     return labels
 
 
@@ -134,7 +142,7 @@ def _samples(
     calls = writes.calls[first : last + 1]
     _, once = np.unique(taken.sequences, return_index=True)
     late = overtaken(taken.sequences.astype(np.uint64), np.zeros(len(taken.sequences), dtype=np.int64))
-    of_taken = pl.DataFrame(
+    taken_frame = pl.DataFrame(
         {
             "sequence": taken.sequences[once],
             "taken_ns": taken.taken_ns[once],
@@ -150,10 +158,10 @@ def _samples(
             "cpu_publish": calls["cpu_begin"].copy(),
             "cpu_published": calls["cpu_end"].copy(),
             "payload_bytes": pl.Series(
-                [sizes.get((writes.stream, at)) for at in sequences.tolist()], dtype=pl.UInt32
+                [sizes.get((writes.stream, sequence)) for sequence in sequences.tolist()], dtype=pl.UInt32
             ),
         }
-    ).join(of_taken, on="sequence", how="left", maintain_order="left")
+    ).join(taken_frame, on="sequence", how="left", maintain_order="left")
     again = np.setdiff1d(np.arange(len(taken.sequences)), once)
     twice = pl.DataFrame({"sequence": taken.sequences[again], "taken_ns": taken.taken_ns[again]})
     twice = twice.join(frame.drop("taken_ns"), on="sequence", how="left").with_columns(
@@ -191,14 +199,14 @@ def _layers(
     processes: tuple[Process, Process],
     stream: int,
     view: View,
-    known: dict[Sample, Message],
+    messages: dict[Sample, Message],
 ) -> tuple[pl.DataFrame, int]:
     """The layers of each message that was taken, and how many were followed over sockets."""
     sender, receiver = processes
-    found = routes(sender, receiver, stream, known)
+    by_message = routes(sender, receiver, stream, messages)
     rows: list[tuple[object, ...]] = []
     followed = 0
-    for label, sequence, passage in _passages(samples, found, stream, view):
+    for label, sequence, passage in _passages(samples, by_message, stream, view):
         followed += passage.first is not None and passage.received is not None
         way = way_of(passage, sender, receiver, "")
         rows += [(label, sequence, *layer) for layer in way.layers]
@@ -206,12 +214,12 @@ def _layers(
 
 
 def _passages(
-    samples: pl.DataFrame, found: Mapping[Message, Route], stream: int, view: View
+    samples: pl.DataFrame, by_message: Mapping[Message, Route], stream: int, view: View
 ) -> Iterator[tuple[str, int, Passage]]:
     delivered = samples.filter(pl.col("outcome") == "delivered")
     columns = ("edge", "sequence", "publish_ns", "published_ns", "taken_ns")
     for label, sequence, publish_ns, published_ns, taken_ns in delivered.select(columns).iter_rows():
-        route = found.get((stream, sequence), Route([], []))
+        route = by_message.get((stream, sequence), Route([], []))
         take = view.takes.get(sequence)
         received = route.completed(take.end_ns if take is not None else taken_ns)
         first = route.first(publish_ns)

@@ -28,8 +28,8 @@ class Qos:
     durability: str
 
     def __str__(self) -> str:
-        kept = f"{self.history} {self.depth}" if self.history == "keep_last" else self.history
-        return f"{self.reliability}, {kept}, {self.durability}"
+        history = f"{self.history} {self.depth}" if self.history == "keep_last" else self.history
+        return f"{self.reliability}, {history}, {self.durability}"
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Endpoint:
 def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
     """The writers and readers that were used or made, in the order in which they were."""
     kinds = log.calls["call"]
-    found: dict[tuple[bool, int], Endpoint] = {}
-    own: set[tuple[bool, int]] = set()
+    endpoints: dict[tuple[bool, int], Endpoint] = {}
+    internal: set[tuple[bool, int]] = set()
     topics: dict[int, tuple[str, str]] = {}
     declared = np.isin(kinds, (probes.DECLARE_TOPIC, probes.DECLARE_WRITER, probes.DECLARE_READER))
     for index in np.flatnonzero(declared).tolist():
@@ -63,16 +63,16 @@ def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
             name, type_ = _topic_at(topics, int(call["connection"]))
         key = (call["call"] == probes.DECLARE_WRITER, int(call["object"]))
         if type_.startswith(OWN_TYPES):
-            own.add(key)
+            internal.add(key)
             continue
-        found[key] = Endpoint(
+        endpoints[key] = Endpoint(
             program, key[1], key[0], name or UNKNOWN_TOPIC, type_, _guid(keys), _qos(log, index)
         )
     for kind, writes in ((probes.API_WRITE, True), (probes.API_TAKE, False)):
         for number in np.unique(log.calls["object"][kinds == kind]).tolist():
-            if (writes, number) not in own:
-                found.setdefault((writes, number), Endpoint(program, number, writes))
-    return list(found.values())
+            if (writes, number) not in internal:
+                endpoints.setdefault((writes, number), Endpoint(program, number, writes))
+    return list(endpoints.values())
 
 
 def names_of(programs: Sequence[Sequence[str]]) -> list[str]:
@@ -118,7 +118,7 @@ def _qos(log: ProbeLog, call: int) -> Qos | None:
 
 def _topic_at(topics: Mapping[int, tuple[str, str]], address: int) -> tuple[str, str]:
     """The topic that has this address, or that it lies in."""
-    below = max((each for each in topics if each <= address), default=None)
+    below = max((start for start in topics if start <= address), default=None)
     if below is None or address - below > TOPIC_OBJECT_BYTES:
         return UNKNOWN_TOPIC, ""
     return topics[below]

@@ -113,24 +113,28 @@ class Figures:
 def figures_of(heard: Sequence[Heard], stamped: bool) -> Figures:
     """stamped: messages begin with a std_msgs/Header."""
     writers: dict[str, list[Heard]] = {}
-    for each in heard:
-        writers.setdefault(each.writer, []).append(each)
-    periods_ns = [np.diff(_times([each.received_ns for each in own])) for own in writers.values()]
-    rates_hz = [NS_PER_S / float(np.mean(each)) for each in periods_ns if len(each) and np.mean(each) > 0]
-    sizes = [each.payload_bytes for each in heard]
-    stamps = [(each.received_ns, stamp_ns(each.head)) for each in heard] if stamped else []
+    for message in heard:
+        writers.setdefault(message.writer, []).append(message)
+    periods_ns = [
+        np.diff(_times([message.received_ns for message in messages])) for messages in writers.values()
+    ]
+    rates_hz = [
+        NS_PER_S / float(np.mean(gaps_ns)) for gaps_ns in periods_ns if len(gaps_ns) and np.mean(gaps_ns) > 0
+    ]
+    sizes = [message.payload_bytes for message in heard]
+    stamps = [(message.received_ns, stamp_ns(message.head)) for message in heard] if stamped else []
     ages = [received_ns - sent_ns for received_ns, sent_ns in stamps if sent_ns is not None]
     return Figures(
         messages=len(heard),
         writers=len(writers),
-        lost=sum(_missing([each.sequence for each in own]) for own in writers.values()),
+        lost=sum(_missing([message.sequence for message in messages]) for messages in writers.values()),
         rate_hz=sum(rates_hz) if rates_hz else None,
         payload_bytes_min=min(sizes, default=None),
         payload_bytes_max=max(sizes, default=None),
-        age=spread(_times([each.received_ns - each.source_ns for each in heard])),
+        age=spread(_times([message.received_ns - message.source_ns for message in heard])),
         period=spread(np.concatenate([_times([]), *periods_ns])),
         header_age=spread(_times(ages)) if stamped else None,
-        by_writer={writer: len(own) for writer, own in writers.items()},
+        by_writer={writer: len(messages) for writer, messages in writers.items()},
     )
 
 
@@ -156,9 +160,9 @@ def spread(numbers_ns: Times) -> Spread:
     ordered = np.sort(numbers_ns)
     if not len(ordered):
         return Spread(0)
-    found = {f"{name}_ns": quantile(ordered, permille) for name, permille in PERMILLE.items()}
+    quantiles = {f"{name}_ns": quantile(ordered, permille) for name, permille in PERMILLE.items()}
     sd_ns = float(np.std(ordered, ddof=1)) if len(ordered) > 1 else None
-    return Spread(len(ordered), int(ordered[0]), max_ns=int(ordered[-1]), sd_ns=sd_ns, **found)
+    return Spread(len(ordered), int(ordered[0]), max_ns=int(ordered[-1]), sd_ns=sd_ns, **quantiles)
 
 
 def _missing(sequences: Sequence[int]) -> int:

@@ -43,12 +43,14 @@ class Writes:
         """Whose message bears each time (CLOCK_REALTIME): the place of the call; NOT_ONE, SEVERAL."""
         known = np.flatnonzero(self.times_ns != UNKNOWN_NS)
         order = known[np.argsort(self.times_ns[known], kind="stable")]
-        found = _only(order, *_near(self.times_ns[order], stamped_ns))
-        others = np.flatnonzero(self.times_ns == UNKNOWN_NS)
-        open_ = np.flatnonzero(found == NOT_ONE)
-        if len(others) and len(open_):
-            found[open_] = self._under_way(others, clock.to_monotonic(stamped_ns[open_]), clock.error_ns)
-        return found
+        matches = _only(order, *_near(self.times_ns[order], stamped_ns))
+        unstamped = np.flatnonzero(self.times_ns == UNKNOWN_NS)
+        unmatched = np.flatnonzero(matches == NOT_ONE)
+        if len(unstamped) and len(unmatched):
+            matches[unmatched] = self._under_way(
+                unstamped, clock.to_monotonic(stamped_ns[unmatched]), clock.error_ns
+            )
+        return matches
 
     def _under_way(self, places: Index, times_ns: Times, error_ns: int) -> Index:
         """Which of these calls was under way at each time."""
@@ -57,12 +59,12 @@ class Writes:
         latest_ns = np.maximum.accumulate(calls["end_ns"])
         begin = np.searchsorted(latest_ns, times_ns - margin_ns, side="left").astype(np.int64)
         end = np.searchsorted(calls["begin_ns"], times_ns + margin_ns, side="right").astype(np.int64)
-        found = _only(places, begin, end)
-        for at in np.flatnonzero(end - begin > 1).tolist():
-            some = np.arange(begin[at], end[at])
-            fits = some[calls["end_ns"][some] >= times_ns[at] - margin_ns]
-            found[at] = places[fits[0]] if len(fits) == 1 else SEVERAL if len(fits) else NOT_ONE
-        return found
+        matches = _only(places, begin, end)
+        for index in np.flatnonzero(end - begin > 1).tolist():
+            candidates = np.arange(begin[index], end[index])
+            fits = candidates[calls["end_ns"][candidates] >= times_ns[index] - margin_ns]
+            matches[index] = places[fits[0]] if len(fits) == 1 else SEVERAL if len(fits) else NOT_ONE
+        return matches
 
 
 def _near(sorted_ns: Times, times_ns: Times) -> tuple[Index, Index]:
@@ -113,18 +115,18 @@ class Joined:
 
 def writes_of(endpoints: Sequence[Endpoint], logs: Sequence[ProbeLog]) -> list[Writes]:
     """What each writer wrote; those that never wrote are there, too."""
-    found = []
-    for stream, endpoint in enumerate(each for each in endpoints if each.writes):
+    writes = []
+    for stream, endpoint in enumerate(writer for writer in endpoints if writer.writes):
         log = logs[endpoint.program]
-        mine = np.flatnonzero(
+        indices = np.flatnonzero(
             (log.calls["call"] == probes.API_WRITE) & (log.calls["object"] == endpoint.object)
         )
-        mine = mine[np.argsort(log.calls["begin_ns"][mine], kind="stable")]
-        calls = log.calls[mine]
+        indices = indices[np.argsort(log.calls["begin_ns"][indices], kind="stable")]
+        calls = log.calls[indices]
         times_ns = calls["connection"].astype(np.int64)
-        _add_seen(times_ns, calls, log.threads[mine], endpoint, log)
-        found.append(Writes(endpoint, stream, calls, times_ns))
-    return found
+        _add_seen(times_ns, calls, log.threads[indices], endpoint, log)
+        writes.append(Writes(endpoint, stream, calls, times_ns))
+    return writes
 
 
 def _add_seen(
@@ -134,71 +136,71 @@ def _add_seen(
     if not endpoint.guid or not len(calls):
         return
     keys, owners = _sent_with_time(log)
-    mine = keys["writer"] == np.void(endpoint.guid)
-    keys, owners = keys[mine], owners[mine]
-    sent_ns, by = log.calls["begin_ns"][owners], log.threads[owners]
+    matching = keys["writer"] == np.void(endpoint.guid)
+    keys, owners = keys[matching], owners[matching]
+    sent_ns, sender_threads = log.calls["begin_ns"][owners], log.threads[owners]
     for thread in np.unique(threads).tolist():
         places = np.flatnonzero(threads == thread)
-        some = np.flatnonzero(by == thread)
+        sends = np.flatnonzero(sender_threads == thread)
         within = places[
-            np.maximum(0, np.searchsorted(calls["begin_ns"][places], sent_ns[some], side="right") - 1)
+            np.maximum(0, np.searchsorted(calls["begin_ns"][places], sent_ns[sends], side="right") - 1)
         ]
-        inside = (calls["begin_ns"][within] <= sent_ns[some]) & (sent_ns[some] <= calls["end_ns"][within])
+        inside = (calls["begin_ns"][within] <= sent_ns[sends]) & (sent_ns[sends] <= calls["end_ns"][within])
         # In reverse, so that the first of several counts: what is sent again comes behind it.
-        for place, at in zip(within[inside][::-1].tolist(), some[inside][::-1].tolist(), strict=True):
-            times_ns[place] = int(keys["sequence"][at])
+        for place, send in zip(within[inside][::-1].tolist(), sends[inside][::-1].tolist(), strict=True):
+            times_ns[place] = int(keys["sequence"][send])
 
 
 def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
     """What a reader took."""
-    of_call = (log.calls["call"] == probes.API_TAKE) & (log.calls["object"] == endpoint.object)
-    mine = of_call[log.owners] & (log.keys["kind"] == probes.TAKEN)
-    owners = log.owners[mine]
+    call_mask = (log.calls["call"] == probes.API_TAKE) & (log.calls["object"] == endpoint.object)
+    key_mask = call_mask[log.owners] & (log.keys["kind"] == probes.TAKEN)
+    owners = log.owners[key_mask]
     return Takes(
         endpoint,
         log.calls["end_ns"][owners].astype(np.int64),
         log.calls["cpu_end"][owners],
-        log.keys["number"][mine].astype(np.int64),
+        log.keys["number"][key_mask].astype(np.int64),
     )
 
 
 def join(takes: Takes, writes: Sequence[Writes], clock: RealtimeClock) -> Joined:
     """Says of each message that a reader took whose it is."""
-    of_topic = [each for each in writes if _is_heard(takes.endpoint, each)]
-    places = [each.which(takes.stamped_ns, clock) for each in of_topic]
+    heard = [writer for writer in writes if _is_heard(takes.endpoint, writer)]
+    places = [writer.which(takes.stamped_ns, clock) for writer in heard]
     candidates = np.zeros(len(takes.taken_ns), dtype=np.int64)
-    for found in places:
-        candidates += np.where(found >= 0, 1, np.where(found == SEVERAL, 2, 0))
-    of_writers = {}
-    for each, found in zip(of_topic, places, strict=True):
-        mine = (candidates == 1) & (found >= 0)
-        if mine.any():
-            of_writers[each.stream] = Taken(found[mine], takes.taken_ns[mine], takes.cpus[mine])
+    for matches in places:
+        candidates += np.where(matches >= 0, 1, np.where(matches == SEVERAL, 2, 0))
+    by_stream = {}
+    for writer, matches in zip(heard, places, strict=True):
+        certain = (candidates == 1) & (matches >= 0)
+        if certain.any():
+            by_stream[writer.stream] = Taken(matches[certain], takes.taken_ns[certain], takes.cpus[certain])
     strange, ambiguous = int((candidates == 0).sum()), int((candidates > 1).sum())
-    return Joined(takes.endpoint, of_writers, strange, ambiguous)
+    return Joined(takes.endpoint, by_stream, strange, ambiguous)
 
 
 def samples_sent(
     writes: Sequence[Writes], logs: Sequence[ProbeLog], clock: RealtimeClock
 ) -> tuple[dict[Sample, Message], dict[Message, int]]:
     """Which message of ours each sample of RTPS is, and how many bytes of payload it has."""
-    of_guid = {each.endpoint.guid: each for each in writes if each.endpoint.guid}
-    known: dict[Sample, Message] = {}
+    by_guid = {entry.endpoint.guid: entry for entry in writes if entry.endpoint.guid}
+    messages: dict[Sample, Message] = {}
     sizes: dict[Message, int] = {}
     for log in logs:
         keys, _ = _sent_with_time(log)
         for guid in _guids(keys):
-            writer = of_guid.get(guid)
+            writer = by_guid.get(guid)
             if writer is None:
                 continue
-            mine = keys[keys["writer"] == np.void(guid)]
-            places = writer.which(mine["sequence"].astype(np.int64), clock)
-            for key, place in zip(mine, places.tolist(), strict=True):
+            writer_keys = keys[keys["writer"] == np.void(guid)]
+            places = writer.which(writer_keys["sequence"].astype(np.int64), clock)
+            for key, place in zip(writer_keys, places.tolist(), strict=True):
                 if place >= 0:
                     message = (writer.stream, place)
-                    known[guid, int(key["number"])] = message
+                    messages[guid, int(key["number"])] = message
                     sizes[message] = int(key["payload_bytes"])
-    return known, sizes
+    return messages, sizes
 
 
 def _sent_with_time(log: ProbeLog) -> tuple[Records, Index]:
@@ -208,7 +210,7 @@ def _sent_with_time(log: ProbeLog) -> tuple[Records, Index]:
 
 
 def _guids(keys: Records) -> Iterator[bytes]:
-    return iter({bytes(each) for each in keys["writer"]})
+    return iter({bytes(guid) for guid in keys["writer"]})
 
 
 def _is_heard(reader: Endpoint, writes: Writes) -> bool:

@@ -47,5 +47,5 @@ class RealtimeClock:
         whole_ns = max(1, self.end.realtime_ns - self.begin.realtime_ns)
         since_ns = realtime_ns - self.begin.realtime_ns
         ahead_ns = np.rint(since_ns * (self.drift_ns / whole_ns)).astype(np.int64)
-        found: Times = realtime_ns - self.begin.offset_ns - ahead_ns
-        return found
+        monotonic_ns: Times = realtime_ns - self.begin.offset_ns - ahead_ns
+        return monotonic_ns

@@ -43,12 +43,12 @@ def view_of(samples: pl.DataFrame, sender: Process, receiver: Process) -> tuple[
     ends = _whole(callbacks, taken)
     if len(set(taken.values())) < len(taken):  # several were taken by one call
         ends = {}
-    found = samples
+    adjusted = samples
     if begins:
-        found = _replaced(found, "publish_ns", begins)
+        adjusted = _replaced(adjusted, "publish_ns", begins)
     if ends:
-        found = _replaced(found, "taken_ns", ends)
-    return found, View(PUBLISH if begins else WRITE, CALLBACK if ends else TAKE, writes, takes)
+        adjusted = _replaced(adjusted, "taken_ns", ends)
+    return adjusted, View(PUBLISH if begins else WRITE, CALLBACK if ends else TAKE, writes, takes)
 
 
 def _column(samples: pl.DataFrame, name: str) -> dict[int, int]:
@@ -57,9 +57,9 @@ def _column(samples: pl.DataFrame, name: str) -> dict[int, int]:
 
 def _calls(kind: int, ends_ns: Mapping[int, int], process: Process) -> dict[int, Call]:
     """The one call of a kind that was left at each moment."""
-    found = {sequence: process.last(kind, None, at_ns - 1, at_ns) for sequence, at_ns in ends_ns.items()}
+    calls = {sequence: process.last(kind, None, at_ns - 1, at_ns) for sequence, at_ns in ends_ns.items()}
     counts = Counter(ends_ns.values())
-    return {sequence: call for sequence, call in found.items() if call and counts[ends_ns[sequence]] == 1}
+    return {sequence: call for sequence, call in calls.items() if call and counts[ends_ns[sequence]] == 1}
 
 
 def _publishing(write: Call, sender: Process) -> int | None:
@@ -79,14 +79,14 @@ def _callback(take: Call, receiver: Process) -> int | None:
     return stamp.begin_ns if stamp is not None else None
 
 
-def _whole(found: Mapping[int, int | None], wanted: Mapping[int, int]) -> dict[int, int]:
+def _whole(times_ns: Mapping[int, int | None], wanted: Mapping[int, int]) -> dict[int, int]:
     """What was found of all messages; nothing where any is missing."""
-    known = {sequence: at_ns for sequence, at_ns in found.items() if at_ns is not None}
+    known = {sequence: at_ns for sequence, at_ns in times_ns.items() if at_ns is not None}
     return known if len(known) == len(wanted) else {}
 
 
-def _replaced(samples: pl.DataFrame, name: str, by: Mapping[int, int]) -> pl.DataFrame:
-    times = pl.DataFrame({"sequence": list(by), "found_ns": list(by.values())}).cast(
+def _replaced(samples: pl.DataFrame, name: str, replacements: Mapping[int, int]) -> pl.DataFrame:
+    times = pl.DataFrame({"sequence": list(replacements), "found_ns": list(replacements.values())}).cast(
         {"sequence": samples.schema["sequence"], "found_ns": samples.schema[name]}
     )
     is_first = pl.col("outcome") != "duplicate" if name == "taken_ns" else pl.lit(True)

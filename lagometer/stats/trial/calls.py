@@ -47,7 +47,9 @@ class Process:
         begins, ends = log.calls["begin_ns"].tolist(), log.calls["end_ns"].tolist()
         threads, objects = log.threads.tolist(), log.calls["object"].tolist()
         descriptors = log.calls["descriptor"].tolist()
-        self._calls = [Call(*each) for each in zip(begins, ends, threads, objects, descriptors, strict=True)]
+        self._calls = [
+            Call(*fields) for fields in zip(begins, ends, threads, objects, descriptors, strict=True)
+        ]
         self._of: dict[tuple[int, int], list[Call]] = defaultdict(list)
         self._of_kind: dict[int, list[Call]] = defaultdict(list)
         self._notifies: dict[int, list[Call]] = defaultdict(
@@ -95,8 +97,8 @@ class Process:
     def within(self, kind: int, thread: int | None, begin_ns: int, end_ns: int) -> list[Call]:
         """The calls that were entered and left between two moments."""
         calls = self._of_kind[kind] if thread is None else self._of[thread, kind]
-        some = calls[bisect_left(calls, begin_ns, key=_end) : bisect_right(calls, end_ns, key=_end)]
-        return [call for call in some if call.begin_ns >= begin_ns]
+        candidates = calls[bisect_left(calls, begin_ns, key=_end) : bisect_right(calls, end_ns, key=_end)]
+        return [call for call in candidates if call.begin_ns >= begin_ns]
 
     def notified(self, thread: int | None, condition: int, after_ns: int, until_ns: int) -> Call | None:
         """The last call by which a thread (None: any) notified a condition, entered between two moments."""
@@ -113,16 +115,16 @@ class Process:
     ) -> Sequence[tuple[Call, Call]] | None:
         """How one thread woke another one between two moments, perhaps by others in between: each call that
         woke, and the call in which who was woken had waited. None: it was not seen."""
-        found: list[tuple[Call, Call]] = []
-        at, until = to, until_ns
-        while len(found) < HOPS_MAX:
-            hop = self._woken_by(at, after_ns, until)
+        hops: list[tuple[Call, Call]] = []
+        current, until = to, until_ns
+        while len(hops) < HOPS_MAX:
+            hop = self._woken_by(current, after_ns, until)
             if hop is None:
                 return None
-            found.append(hop)
-            at, until = hop[0].thread, hop[0].begin_ns
-            if at == thread:
-                return found[::-1]
+            hops.append(hop)
+            current, until = hop[0].thread, hop[0].begin_ns
+            if current == thread:
+                return hops[::-1]
         return None
 
     def _woken_by(self, thread: int, after_ns: int, until_ns: int) -> tuple[Call, Call] | None:
@@ -139,25 +141,29 @@ class Process:
             if woken.end_ns <= after_ns:
                 break
             since_ns = max(after_ns, woken.begin_ns)
-            by = self._notified_by(woken.object, thread, since_ns, woken.end_ns)
-            if by is not None:
-                return by, woken
+            notification = self._notified_by(woken.object, thread, since_ns, woken.end_ns)
+            if notification is not None:
+                return notification, woken
         return None
 
     def _woken_by_signal(self, thread: int, after_ns: int, until_ns: int) -> tuple[Call, Call] | None:
         """By an eventfd or a pipe. Who empties it must be the one that waited; of one that nobody ever
         empties no more is known than that it was written to."""
-        waits, found = self._of[thread, probes.WAIT], None
+        waits, latest = self._of[thread, probes.WAIT], None
         for target in self._signals:
             if self._drains[target] and thread not in self._drains[target]:
                 continue
-            by = self._notified_by(target, thread, after_ns, until_ns)
-            place = bisect_right(waits, by.begin_ns, key=_end) if by is not None else len(waits)
-            if by is None or place == len(waits) or waits[place].end_ns > until_ns:
+            notification = self._notified_by(target, thread, after_ns, until_ns)
+            place = (
+                bisect_right(waits, notification.begin_ns, key=_end)
+                if notification is not None
+                else len(waits)
+            )
+            if notification is None or place == len(waits) or waits[place].end_ns > until_ns:
                 continue
-            if found is None or waits[place].end_ns > found[1].end_ns:
-                found = by, waits[place]
-        return found
+            if latest is None or waits[place].end_ns > latest[1].end_ns:
+                latest = notification, waits[place]
+        return latest
 
     def _notified_by(self, target: int, woken: int, after_ns: int, until_ns: int) -> Call | None:
         """The last call by which another thread notified, entered between two moments."""
@@ -179,13 +185,13 @@ class Process:
     def samples(self) -> Iterator[tuple[Sample, Message]]:
         """Which message of ours each sample of RTPS is."""
         for key in self._log.keys:
-            of_rtps = int(key["kind"]) != probes.BY_ENVELOPE
-            if of_rtps and int(key["number"]) and int(key["stream"]) < probes.STREAM_IS_TIME:
+            is_rtps = int(key["kind"]) != probes.BY_ENVELOPE
+            if is_rtps and int(key["number"]) and int(key["stream"]) < probes.STREAM_IS_TIME:
                 yield _sample(key), (int(key["stream"]), int(key["sequence"]))
 
     def carried(self, kind: int, known: dict[Sample, Message]) -> dict[Message, list[Carried]]:
         """By message, the calls of a kind that carried it in datagrams, in the order of their return."""
-        found: dict[Message, list[Carried]] = defaultdict(list)
+        by_message: dict[Message, list[Carried]] = defaultdict(list)
         kinds = self._log.calls["call"]
         for key, owner in zip(self._log.keys, self._log.owners.tolist(), strict=True):
             if kinds[owner] != kind or int(key["kind"]) not in probes.CARRYING or self._is_stream(owner):
@@ -198,8 +204,8 @@ class Process:
                 message = resolved
             first = int(key["first_fragment"])
             fragments = range(first, first + int(key["fragments"]))
-            found[message].append(Carried(self._calls[owner], fragments, int(key["fragments_all"])))
-        return found
+            by_message[message].append(Carried(self._calls[owner], fragments, int(key["fragments_all"])))
+        return by_message
 
     def _is_stream(self, owner: int) -> bool:
         return bool(self._log.calls["is_stream"][owner])
@@ -207,21 +213,23 @@ class Process:
     def streams(self, kind: int) -> dict[tuple[int, int], Stream]:
         """What went over each stream socket, by descriptor and the number of its connection."""
         calls = self._log.calls
-        of_messages: dict[int, tuple[Message, int]] = {
+        by_owner: dict[int, tuple[Message, int]] = {
             owner: ((int(key["stream"]), int(key["sequence"])), int(key["number"]))
             for key, owner in zip(self._log.keys, self._log.owners.tolist(), strict=True)
             if int(key["kind"]) == probes.BY_ENVELOPE
         }
-        found: dict[tuple[int, int], Stream] = {}
+        streams: dict[tuple[int, int], Stream] = {}
         for index in np.flatnonzero((calls["call"] == kind) & (calls["is_stream"] != 0)).tolist():
             call = calls[index]
-            stream = found.setdefault((int(call["descriptor"]), int(call["connection"])), Stream([], [], {}))
-            if index in of_messages:
-                message, before = of_messages[index]
-                stream.begins.setdefault(message, int(call["object"]) + before)
+            stream = streams.setdefault(
+                (int(call["descriptor"]), int(call["connection"])), Stream([], [], {})
+            )
+            if index in by_owner:
+                message, offset = by_owner[index]
+                stream.begins.setdefault(message, int(call["object"]) + offset)
             stream.ends.append(int(call["object"]) + int(call["result"]))
             stream.calls.append(self._calls[index])
-        return found
+        return streams
 
 
 @dataclass(frozen=True)
@@ -243,12 +251,12 @@ class Stream:
         sequence. Behind it may stand other things before the next one, at the latest, begins."""
         order = sorted(self.begins, key=self.begins.__getitem__)
         ends = [*(self.begins[message] for message in order[1:]), self.ends[-1] if self.ends else 0]
-        found = {}
+        extents = {}
         for message, end in zip(order, ends, strict=True):
             begin = self.begins[message]
             size = size_of(message[1]) if size_of is not None else end - begin
-            found[message] = (begin, min(end, begin + size))
-        return found
+            extents[message] = (begin, min(end, begin + size))
+        return extents
 
 
 def _begin(call: Call) -> int:

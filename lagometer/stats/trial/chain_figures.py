@@ -39,10 +39,10 @@ def _ages(arrived: pl.DataFrame) -> dict[str, object]:
     """
     if arrived.is_empty():
         return dict.fromkeys(("age_mean_ns", "age_best_ns", "age_worst_ns"))
-    of_inputs = arrived.group_by("sequence").agg(pl.col("whole_ns").mean())
+    by_input = arrived.group_by("sequence").agg(pl.col("whole_ns").mean())
     whole = arrived["whole_ns"]
     return {
-        "age_mean_ns": of_inputs["whole_ns"].mean(),
+        "age_mean_ns": by_input["whole_ns"].mean(),
         "age_best_ns": whole.min(),
         "age_worst_ns": whole.max(),
     }

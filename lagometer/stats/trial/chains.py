@@ -58,7 +58,7 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
     absent, outcome = _absent(edges, streams, table, way.first)
     last = edges[-1]
     late = overtaken(table.records["sequence"][way.first], np.zeros(len(way.first), dtype=np.int64))
-    none = np.full(len(absent), UNKNOWN_NS, dtype=np.int64)
+    unknown = np.full(len(absent), UNKNOWN_NS, dtype=np.int64)
     return EdgeRows(
         name=chain.name,
         sent=np.concatenate((way.first, absent)),
@@ -70,9 +70,9 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
         sizes_bytes=last.sizes_bytes,
         receiver_clock=last.receiver_clock,
         parts=ChainParts(
-            np.concatenate((way.parts.communication_ns, none)),
-            np.concatenate((way.parts.computation_ns, none)),
-            np.concatenate((way.parts.idle_ns, none)),
+            np.concatenate((way.parts.communication_ns, unknown)),
+            np.concatenate((way.parts.computation_ns, unknown)),
+            np.concatenate((way.parts.idle_ns, unknown)),
         ),
     )
 
@@ -91,10 +91,10 @@ def _follow(edges: Sequence[EdgeRows], streams: Sequence[int], table: SentTable)
         edge = edges[number]
         cause = cause_on(table, message, streams[number])
         arrival = _arrivals(edge, len(table.records))[cause]  # NOWHERE is the last, which did not arrive
-        kept = np.flatnonzero(arrival != NOWHERE)
-        last, message, cause, taken = last[kept], message[kept], cause[kept], arrival[kept]
-        communication, computation, idle = communication[kept], computation[kept], idle[kept]
-        known = known[kept]
+        arrived = np.flatnonzero(arrival != NOWHERE)
+        last, message, cause, taken = last[arrived], message[arrived], cause[arrived], arrival[arrived]
+        communication, computation, idle = communication[arrived], computation[arrived], idle[arrived]
+        known = known[arrived]
         sent = table.records[message]
         started, handled = started_ns(edge.received)[taken], edge.received["handled_ns"][taken]
         waited = np.maximum(sent["publish_ns"] - sent["callback_ns"].astype(np.int64) - handled, 0)
@@ -122,27 +122,29 @@ def started_ns(received: Records) -> Times:
 def cause_on(table: SentTable, messages: Index, stream: int) -> Index:
     """Of each message the cause on this stream; NOWHERE for one that has none there."""
     records = table.records[messages]
-    found = np.full(len(messages), NOWHERE, dtype=np.int64)
+    indices = np.full(len(messages), NOWHERE, dtype=np.int64)
     single = np.flatnonzero((records["cause_count"] == 1) & (records["cause_stream"] == stream))
-    found[single] = table.locate(records["cause_stream"][single], records["cause_sequence"][single])
+    indices[single] = table.locate(records["cause_stream"][single], records["cause_sequence"][single])
     several = np.flatnonzero(records["cause_count"] > 1)
     if len(several):
         begin, end = table.span(stream)
-        of_message = np.full(len(table.records), NOWHERE, dtype=np.int64)
+        by_message = np.full(len(table.records), NOWHERE, dtype=np.int64)
         listed, causes = _listed(table, stream)
-        of_message[listed] = causes
-        found[several] = of_message[messages[several]]
-        found[several] = np.where((found[several] >= begin) & (found[several] < end), found[several], NOWHERE)
-    return found
+        by_message[listed] = causes
+        indices[several] = by_message[messages[several]]
+        indices[several] = np.where(
+            (indices[several] >= begin) & (indices[several] < end), indices[several], NOWHERE
+        )
+    return indices
 
 
 def _listed(table: SentTable, stream: int) -> tuple[Index, Index]:
     """Messages with several causes of which one is on this stream, and that cause."""
     exploded = table.causes.explode("causes").unnest("causes")
-    mine = exploded.filter(exploded["stream"] == stream)
-    streams: npt.NDArray[np.uint32] = mine["stream"].to_numpy()
-    sequences: npt.NDArray[np.uint64] = mine["sequence"].to_numpy()
-    return mine["message"].to_numpy(), table.locate(streams, sequences)
+    on_stream = exploded.filter(exploded["stream"] == stream)
+    streams: npt.NDArray[np.uint32] = on_stream["stream"].to_numpy()
+    sequences: npt.NDArray[np.uint64] = on_stream["sequence"].to_numpy()
+    return on_stream["message"].to_numpy(), table.locate(streams, sequences)
 
 
 def _arrivals(edge: EdgeRows, messages: int) -> Index:
@@ -165,8 +167,10 @@ def _absent(
     severity = np.zeros(count + 1, dtype=np.int8)
     for number, edge in enumerate(edges):
         if number > 0:
-            first, behind = table.span(streams[number])
-            origin[first:behind] = origin[cause_on(table, np.arange(first, behind), streams[number - 1])]
+            edge_begin, edge_end = table.span(streams[number])
+            origin[edge_begin:edge_end] = origin[
+                cause_on(table, np.arange(edge_begin, edge_end), streams[number - 1])
+            ]
         for code, degree in SEVERITY.items():
             np.maximum.at(severity, origin[edge.sent[edge.outcome == code]], degree)
     arrived = np.zeros(end - begin, dtype=np.bool_)

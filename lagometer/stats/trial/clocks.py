@@ -57,36 +57,40 @@ def clock_offsets(facts: TrialFacts) -> Offsets:
     """Returns what a trial's exchanges tell of each pair of clocks that an edge or a chain joins."""
     if not facts.exchanges:
         return Offsets({})
-    found: dict[Clocks, Offset] = {}
+    offsets: dict[Clocks, Offset] = {}
     warnings: list[str] = []
     senders = dict.fromkeys(edge.sender_clock for edge in facts.edges)
     receivers = dict.fromkeys(edge.receiver_clock for edge in facts.edges)
     for clocks in ((sender, receiver) for sender in senders for receiver in receivers):
-        ours = [each for each in facts.exchanges if (each.clock, each.other_clock) == clocks]
-        others = [each for each in facts.exchanges if (each.other_clock, each.clock) == clocks]
+        ours = [
+            exchanges for exchanges in facts.exchanges if (exchanges.clock, exchanges.other_clock) == clocks
+        ]
+        others = [
+            exchanges for exchanges in facts.exchanges if (exchanges.other_clock, exchanges.clock) == clocks
+        ]
         if clocks[0] == clocks[1] or not (ours or others):
             continue
         offset, warning = _offset(ours, others, _instants(facts))
         warnings += [warning] if warning else []
         if offset is not None:
-            found[clocks] = offset
-    return Offsets(found, tuple(dict.fromkeys(warnings)))
+            offsets[clocks] = offset
+    return Offsets(offsets, tuple(dict.fromkeys(warnings)))
 
 
 def _offset(
     ours: Iterable[HostExchanges], others: Iterable[HostExchanges], instants: Times
 ) -> tuple[Offset | None, str]:
-    every = [*ours, *others]
-    names = " and ".join(sorted({every[0].host, every[0].other}))
-    stamps = [each.stamps for each in ours], [each.stamps for each in others]
-    offset = hard_offset(*stamps, drift=max(each.drift for each in every))
+    all_exchanges = [*ours, *others]
+    names = " and ".join(sorted({all_exchanges[0].host, all_exchanges[0].other}))
+    stamps = [exchanges.stamps for exchanges in ours], [exchanges.stamps for exchanges in others]
+    offset = hard_offset(*stamps, drift=max(exchanges.drift for exchanges in all_exchanges))
     if offset is None:
         return None, f"clock-unknown: {names} exchanged no time stamps: no latency is told between them"
     low, high = offset.at(instants)
     if np.any(high < low):
         why = "their clocks ran apart by more than their `drift_ppm`, or were set"
         return None, f"clock-unknown: what {names} exchanged contradicts itself: {why}; no latency is told"
-    if not all(each.symmetric for each in every):
+    if not all(exchanges.symmetric for exchanges in all_exchanges):
         return offset, ""
     narrow = narrowed(offset, *stamps)
     if narrow is not None:

@@ -108,13 +108,15 @@ def _causes(sent: pl.DataFrame) -> pl.DataFrame:
 def _roots(results: pl.DataFrame, causes: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     """Of each result the messages of sources that it rests on, by whatever way."""
     from_source = pl.col("stream").is_in(list(facts.source_streams))
-    found = [results.filter(from_source)]
-    here = results.filter(~from_source)
+    parts = [results.filter(from_source)]
+    pending = results.filter(~from_source)
     for _ in facts.edges:  # no way is longer: graphs have no loops but the closed one
-        if here.is_empty():
+        if pending.is_empty():
             break
-        caused = here.join(causes, on=_MESSAGE).select("result", stream="of_stream", sequence="of_sequence")
+        caused = pending.join(causes, on=_MESSAGE).select(
+            "result", stream="of_stream", sequence="of_sequence"
+        )
         caused = caused.unique()
-        found.append(caused.filter(from_source))
-        here = caused.filter(~from_source)
-    return pl.concat(found).unique()
+        parts.append(caused.filter(from_source))
+        pending = caused.filter(~from_source)
+    return pl.concat(parts).unique()

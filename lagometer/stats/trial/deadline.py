@@ -22,27 +22,29 @@ Mask = npt.NDArray[np.bool_]
 
 def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str, object]]:
     """The columns of each edge, and of end-to-end, that tell of the deadline and of the data's age."""
-    of_edges, none = by_edge(samples), samples.clear()
+    edge_samples, empty = by_edge(samples), samples.clear()
     names = [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]
-    found: dict[str, dict[str, object]] = {}
+    columns: dict[str, dict[str, object]] = {}
     apart = between_clocks(facts)
     for name in names:
-        mine = of_edges.get(name, none).filter(pl.col("phase") == "measure")
-        age_ns = chain_age_max_ns(samples, facts) if name == form.END_TO_END else edge_age_max_ns(mine, name)
-        found[name] = {"data_age_max_ns": age_ns}
+        measured = edge_samples.get(name, empty).filter(pl.col("phase") == "measure")
+        age_ns = (
+            chain_age_max_ns(samples, facts) if name == form.END_TO_END else edge_age_max_ns(measured, name)
+        )
+        columns[name] = {"data_age_max_ns": age_ns}
         # A miss is a miss or not: what is known to a bound alone can't tell it.
         if facts.deadline_ns is not None and name not in apart:
             skips, last = _skips(name, samples, facts)
-            found[name].update(_misses(mine, skips, last, facts, facts.deadline_ns))
-    return found
+            columns[name].update(_misses(measured, skips, last, facts, facts.deadline_ns))
+    return columns
 
 
 def _misses(
-    mine: pl.DataFrame, skips: pl.DataFrame, last: int, facts: TrialFacts, deadline_ns: int
+    measured: pl.DataFrame, skips: pl.DataFrame, last: int, facts: TrialFacts, deadline_ns: int
 ) -> dict[str, object]:
     """`skips`: how many messages were dropped before each; `last`: after all of them."""
-    told = (
-        mine.filter(_OWN)
+    judged = (
+        measured.filter(_OWN)
         .with_columns(
             due_ns=_DUE,
             met=((pl.col("outcome") == "delivered") & (pl.col("taken_ns") - _DUE <= deadline_ns)).fill_null(
@@ -53,7 +55,7 @@ def _misses(
         .filter((pl.col("outcome") != "censored") | (pl.col("due_ns") + deadline_ns <= facts.drain_end_ns))
     )
     activations = (
-        told.group_by("due_ns", "sequence")
+        judged.group_by("due_ns", "sequence")
         .agg(pl.col("met").all())
         .join(skips, on="sequence", how="left")
         .sort("due_ns", "sequence")
@@ -63,8 +65,8 @@ def _misses(
     met = np.zeros(int((skipped + 1).sum()) + last, dtype=np.bool_)
     met[np.cumsum(skipped + 1) - 1] = activations["met"].to_numpy()
     dropped = int(skipped.sum()) + last
-    missed = int((~told["met"]).sum()) + dropped
-    count = told.height + dropped
+    missed = int((~judged["met"]).sum()) + dropped
+    count = judged.height + dropped
     return {
         "deadline_ns": deadline_ns,
         "deadline_missed": missed,
@@ -78,14 +80,14 @@ def _misses(
 
 def _skips(name: str, samples: pl.DataFrame, facts: TrialFacts) -> tuple[pl.DataFrame, int]:
     """How many messages were skipped before each, and last; end-to-end those of its source, if it has one."""
-    none = pl.DataFrame(schema={"sequence": pl.UInt64(), "skipped": pl.Int64()})
+    empty = pl.DataFrame(schema={"sequence": pl.UInt64(), "skipped": pl.Int64()})
     streams = {edge.stream for edge in facts.edges if edge.name == name}
     if name == form.END_TO_END:
         streams = set(facts.source_streams) if len(facts.source_streams) == 1 else set()
     skipped = sum(writer.skipped for writer in facts.writers if writer.stream in streams)
     first = next((edge.name for edge in facts.edges if edge.stream in streams), None)
     if not skipped or first is None:
-        return none, 0
+        return empty, 0
     before = skipped_before(samples, first, facts.measure_begin_ns)
     return before, skipped_last(samples, first, skipped)
 

@@ -44,9 +44,9 @@ def samples(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame:
     """Every message on every edge, and every chain end to end; all phases. Raises RecordsError."""
     table = sent_table(lanes, facts)
     received = {(lane.node, lane.endpoint): lane.records for lane in lanes if lane.kind == rec.KIND_RECEIVED}
-    none = np.zeros(0, dtype=rec.RECEIVED_DTYPE)
+    no_records = np.zeros(0, dtype=rec.RECEIVED_DTYPE)
     rows = [
-        _edge_rows(edge, table, received.get((edge.receiver_node, edge.reader), none), facts)
+        _edge_rows(edge, table, received.get((edge.receiver_node, edge.reader), no_records), facts)
         for edge in facts.edges
     ]
     end_to_end = _end_to_end(rows, table, facts)
@@ -94,16 +94,18 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFact
     arrivals = np.flatnonzero(known & first)
     taken_of_sent[sent_of_taken[arrivals] - begin] = arrivals
     outcome = _outcomes(edge, table.records[begin:end], taken_of_sent, received)
-    own = np.flatnonzero(_meant_for(edge, table.records[begin:end], taken_of_sent))
-    again = np.flatnonzero(known & ~first)
+    meant = np.flatnonzero(_meant_for(edge, table.records[begin:end], taken_of_sent))
+    repeated = np.flatnonzero(known & ~first)
     stray = np.flatnonzero(~known)
-    taken = np.concatenate((taken_of_sent[own], again, stray))
+    taken = np.concatenate((taken_of_sent[meant], repeated, stray))
     late = overtaken(received["sequence"], np.zeros(len(received), dtype=np.int64)) & first
     return EdgeRows(
         name=edge.name,
-        sent=np.concatenate((begin + own, sent_of_taken[again], sent_of_taken[stray])),
+        sent=np.concatenate((begin + meant, sent_of_taken[repeated], sent_of_taken[stray])),
         taken=taken,
-        outcome=np.concatenate((outcome[own], codes(DUPLICATE, len(again)), codes(UNMATCHED, len(stray)))),
+        outcome=np.concatenate(
+            (outcome[meant], codes(DUPLICATE, len(repeated)), codes(UNMATCHED, len(stray)))
+        ),
         reordered=np.append(late, False)[taken],
         received=received,
         payload_bytes=edge.payload_bytes,
@@ -195,9 +197,9 @@ def _absent(
             continue  # never the first cause here; what an edge lost of them shows on that edge
         begin, end = table.span(stream)
         reached = np.zeros(end - begin, dtype=np.bool_)
-        mine = arrived[table.streams[arrived] == stream] - begin
-        reached[mine] = True
-        newest = int(mine.max()) if len(mine) else NOWHERE
+        arrived_places = arrived[table.streams[arrived] == stream] - begin
+        reached[arrived_places] = True
+        newest = int(arrived_places.max()) if len(arrived_places) else NOWHERE
         missing = np.flatnonzero(~reached)
         weight = severity[begin + missing]
         under_way = (weight == 0) & (missing > newest)
@@ -209,15 +211,15 @@ def _absent(
 
 def _leading_to(last: int, facts: TrialFacts) -> list[int]:
     """Numbers of the edges on some way to this one, itself included; no way goes through a sink."""
-    found = {last}
+    upstream = {last}
     pending = [last]
     while pending:
         sender = facts.edges[pending.pop()].sender
         for number, edge in enumerate(facts.edges):
-            if number not in found and edge.receiver == sender and edge.name not in facts.sink_edges:
-                found.add(number)
+            if number not in upstream and edge.receiver == sender and edge.name not in facts.sink_edges:
+                upstream.add(number)
                 pending.append(number)
-    return sorted(found)
+    return sorted(upstream)
 
 
 def _resent(chains: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> Mask:
@@ -312,11 +314,11 @@ def _apart(part: EdgeRows, taken: Records, table: SentTable, facts: TrialFacts) 
             continue
         rows = known[streams == stream]
         between[rows] = True
-        found = offsets.on_senders_clock((clock, part.receiver_clock), taken["taken_ns"][rows])
-        if found is None:
+        offset = offsets.on_senders_clock((clock, part.receiver_clock), taken["taken_ns"][rows])
+        if offset is None:
             apart[rows] = True
         else:
-            shift_ns[rows] = found[0]
+            shift_ns[rows] = offset[0]
     return apart, between, shift_ns
 
 
@@ -339,10 +341,10 @@ def _with_nulls(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _rows_of(records: Records, chosen: Index, dtype: np.dtype[np.void]) -> Records:
     """These records; zeros for NOWHERE."""
-    found = np.zeros(len(chosen), dtype=dtype)
+    rows = np.zeros(len(chosen), dtype=dtype)
     known = chosen != NOWHERE
-    found[known] = records[chosen[known]]
-    return found
+    rows[known] = records[chosen[known]]
+    return rows
 
 
 def _phases(sent: Records, taken: Records, was_sent: Mask, facts: TrialFacts) -> Codes:

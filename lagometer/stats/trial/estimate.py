@@ -76,20 +76,20 @@ def moments(numbers: Numbers) -> Moments:
 def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     """The rows of cells.parquet for one trial, verdict included: every edge of the facts, then end-to-end and
     the named chains."""
-    of_edges, none = by_edge(samples), samples.clear()
-    measured = {name: part.filter(pl.col("phase") == "measure") for name, part in of_edges.items()}
+    edge_samples, empty = by_edge(samples), samples.clear()
+    measured = {name: part.filter(pl.col("phase") == "measure") for name, part in edge_samples.items()}
     # The source's rate is a matter of when it published, whichever window the message counts for.
     rates = _rates(samples, facts)
     punctual = punctuality(samples, facts)
     deadlines = deadline_figures(samples, facts)
     events = event_columns(facts)
-    joining = joining_columns(of_edges, none, facts)
+    joining = joining_columns(edge_samples, empty, facts)
     growths: dict[str, Growth] = {}
     rows: list[dict[str, object]] = []
     chains = {chain.name: chain for chain in facts.chains}
     hosts = host_columns(facts, measured)
     for name in [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END, *chains]:
-        rows.append(edge_figures(name, measured.get(name, none), facts.closed_loop))
+        rows.append(edge_figures(name, measured.get(name, empty), facts.closed_loop))
         rows[-1]["rate_intended_hz"], rows[-1]["rate_achieved_hz"] = rates.get(name, (None, None))
         rows[-1].update(columns(facts.observed, name))
         rows[-1].update(hosts[name])
@@ -97,13 +97,13 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         rows[-1].update(deadlines.get(name, {}))
         if name != form.END_TO_END and name not in chains:
             rows[-1].update(joining[name])
-            rows[-1]["initial_lost"] = _initial_lost(of_edges.get(name, none))
+            rows[-1]["initial_lost"] = _initial_lost(edge_samples.get(name, empty))
         rows[-1].update(events.get(name, {}))
         if name in chains:
-            rows[-1].update(chain_columns(measured.get(name, none), chains[name].returns))
+            rows[-1].update(chain_columns(measured.get(name, empty), chains[name].returns))
         growth = None
         if not facts.closed_loop:  # which has no schedule
-            growth = response_growth(of_edges.get(name, none), name)
+            growth = response_growth(edge_samples.get(name, empty), name)
         if growth is not None and name not in chains:
             growths[name] = growth
             rows[-1]["response_growth_ns_per_s"] = 1e9 * growth.slope
@@ -155,11 +155,11 @@ def _wire_ratio(facts: TrialFacts, measured: Mapping[str, pl.DataFrame]) -> floa
 def _startup(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, int | None]:
     """How long after the workers were started the last of them had done each step of the start-up, and the
     first message was taken at an end."""
-    found = {f"startup_{name}_ns": facts.startup_ns.get(name) for name in form.STARTUP_FIGURES}
+    figures = {f"startup_{name}_ns": facts.startup_ns.get(name) for name in form.STARTUP_FIGURES}
     first_ns = samples.filter(pl.col("edge") == form.END_TO_END)["taken_ns"].min()
     if facts.workers_started_ns > 0 and isinstance(first_ns, int):
-        found["startup_first_message_ns"] = first_ns - facts.workers_started_ns
-    return found
+        figures["startup_first_message_ns"] = first_ns - facts.workers_started_ns
+    return figures
 
 
 def _initial_lost(edge: pl.DataFrame) -> int | None:
@@ -198,15 +198,15 @@ def edge_figures(name: str, measured: pl.DataFrame, closed_loop: bool) -> dict[s
 
 def _counts(measured: pl.DataFrame) -> dict[str, object]:
     outcomes = _tally(measured, "outcome")
-    own = measured.filter(~pl.col("outcome").is_in(["duplicate", "unmatched"]))
+    attempted = measured.filter(~pl.col("outcome").is_in(["duplicate", "unmatched"]))
     return {
         "n": outcomes.get("delivered", 0),
-        "sent": own.height - outcomes.get("rejected", 0),
+        "sent": attempted.height - outcomes.get("rejected", 0),
         **{name: outcomes.get(name, 0) for name in _OUTCOMES_COUNTED},
         "duplicated": outcomes.get("duplicate", 0),
-        "reordered": int(own["reordered"].sum()),
+        "reordered": int(attempted["reordered"].sum()),
         "corrupted": int(measured["corrupted"].sum()),
-        "resent": int(own["resent"].sum()),
+        "resent": int(attempted["resent"].sum()),
     }
 
 
@@ -233,9 +233,9 @@ def _figure(figure: str, ordered: Numbers) -> dict[str, object]:
         names = form.LAYER_ORDER
     row: dict[str, object] = {f"{figure}_{name}_ns": _order_statistic(ordered, name) for name in names}
     if figure == "latency":
-        found = moments(ordered)
-        row["latency_mean_ns"], row["latency_sd_ns"] = found.mean, found.sd
-        row["latency_skewness"], row["latency_kurtosis"] = found.skewness, found.kurtosis
+        statistics = moments(ordered)
+        row["latency_mean_ns"], row["latency_sd_ns"] = statistics.mean, statistics.sd
+        row["latency_skewness"], row["latency_kurtosis"] = statistics.skewness, statistics.kurtosis
     return row
 
 

@@ -29,12 +29,12 @@ def event_columns(facts: TrialFacts) -> dict[str, Columns]:
     """
     writers = {writer.stream: writer.events for writer in facts.writers}
     readers = {(reader.node, reader.reader): reader.events for reader in facts.readers}
-    found: dict[str, list[Columns]] = {}
+    by_edge: dict[str, list[Columns]] = {}
     for edge in facts.edges:
         writer = writers.get(edge.stream, {})
         reader = readers.get((edge.receiver_node, edge.reader), {})
-        found.setdefault(edge.name, []).append(_of_edge(writer, reader))
-    columns = {name: _summed(parts) for name, parts in found.items()}
+        by_edge.setdefault(edge.name, []).append(_of_edge(writer, reader))
+    columns = {name: _summed(parts) for name, parts in by_edge.items()}
     ends = [_of_edge(writer, {}) for writer in writers.values()]
     ends += [_of_edge({}, reader) for reader in readers.values()]
     return {**columns, END_TO_END: _summed(ends)}

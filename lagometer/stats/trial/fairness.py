@@ -25,7 +25,7 @@ def fairness_columns(facts: TrialFacts, p50_of_edges_ns: Mapping[str, int | None
         p50_ns = p50_of_edges_ns.get(edge.name)
         if p50_ns is not None:
             streams.setdefault(edge.stream, []).append((edge, p50_ns))
-    served = [each for each in streams.values() if len(each) > 1]
+    served = [subscribers for subscribers in streams.values() if len(subscribers) > 1]
     if not served:
         return {"fairness_p50_ratio": None, "fairness_order_correlation": None}
     worst = max(served, key=_ratio)

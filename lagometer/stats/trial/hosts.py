@@ -38,16 +38,16 @@ def between_clocks(facts: TrialFacts) -> frozenset[str]:
 
 
 def _ends(facts: TrialFacts) -> dict[str, list[tuple[EdgeSpec, EdgeSpec]]]:
-    found: dict[str, list[tuple[EdgeSpec, EdgeSpec]]] = {}
+    ends: dict[str, list[tuple[EdgeSpec, EdgeSpec]]] = {}
     for edge in facts.edges:
-        found.setdefault(edge.name, []).append((edge, edge))
+        ends.setdefault(edge.name, []).append((edge, edge))
     firsts = [edge for edge in facts.edges if edge.stream in facts.source_streams]
     lasts = [edge for edge in facts.edges if edge.name in facts.sink_edges]
-    found[END_TO_END] = [(first, last) for first in firsts for last in lasts]
+    ends[END_TO_END] = [(first, last) for first in firsts for last in lasts]
     by_name = {edge.name: edge for edge in facts.edges}
     for chain in facts.chains:
-        found[chain.name] = [(by_name[chain.edges[0]], by_name[chain.edges[-1]])]
-    return found
+        ends[chain.name] = [(by_name[chain.edges[0]], by_name[chain.edges[-1]])]
+    return ends
 
 
 def _of(ends: list[tuple[EdgeSpec, EdgeSpec]]) -> dict[str, str | int | None]:
@@ -64,12 +64,12 @@ def _bound(
 ) -> dict[str, str | int | None]:
     pairs = {(first.sender_clock, last.receiver_clock) for first, last in ends}
     pairs = {(sender, receiver) for sender, receiver in pairs if sender != receiver}
-    none: dict[str, str | int | None] = {"clock_bound_ns": None, "clock_bound": None}
+    unknown: dict[str, str | int | None] = {"clock_bound_ns": None, "clock_bound": None}
     if not pairs or measured is None or any(pair not in offsets.by_clocks for pair in pairs):
-        return none
+        return unknown
     times_ns = measured["taken_ns"].drop_nulls().to_numpy()
     if not len(times_ns):
-        return none
+        return unknown
     widest = [offsets.bounds(pair, times_ns).max() for pair in pairs]
     kinds = {offsets.by_clocks[pair].bound for pair in pairs}
     kind = Bound.HARD if Bound.HARD in kinds else Bound.NARROW

@@ -16,7 +16,7 @@ Window = tuple[int, int]
 
 
 def joining_columns(
-    of_edges: Mapping[str, pl.DataFrame], none: pl.DataFrame, facts: TrialFacts
+    edge_samples: Mapping[str, pl.DataFrame], empty: pl.DataFrame, facts: TrialFacts
 ) -> dict[str, dict[str, int | None]]:
     """The columns of each edge, by name; all are None in a trial that nobody joins late or leaves early.
 
@@ -24,10 +24,10 @@ def joining_columns(
     come up, and then its participants; join_first_message_ns: from when its endpoints were created until the
     first message was taken. On the edges of nodes that stay, joining_gap_max_ns and joining_latency_max_ns:
     the longest time between two takings, and the longest latency, from the first join until all have their
-    first message; leaving_...: the same in the second after the first node left. of_edges: the samples by
-    edge, as of `by_edge`; none: of an edge without any.
+    first message; leaving_...: the same in the second after the first node left. edge_samples: the samples
+    by edge, as of `by_edge`; empty: of an edge without any.
     """
-    found: dict[str, dict[str, int | None]] = {
+    columns: dict[str, dict[str, int | None]] = {
         edge.name: dict.fromkeys(JOINING_COLUMNS) for edge in facts.edges
     }
     joins: list[Window] = []
@@ -35,41 +35,41 @@ def joining_columns(
         joined_ns = _latest(edge.sender_joined_ns, edge.receiver_joined_ns)
         if joined_ns is None:
             continue
-        late = [
+        startups = [
             facts.join_startup_ns[node]
             for node in (edge.sender, edge.receiver)
             if node in facts.join_startup_ns
         ]
         for step in ("process", "participant"):
-            found[edge.name][f"join_{step}_ns"] = _latest(*(each.get(step) for each in late))
-        taken = _taken(of_edges.get(edge.name, none))
+            columns[edge.name][f"join_{step}_ns"] = _latest(*(startup.get(step) for startup in startups))
+        taken = _taken(edge_samples.get(edge.name, empty))
         first_ns = taken.filter(pl.col("taken_ns") >= joined_ns)["taken_ns"].min()
         if isinstance(first_ns, int):
-            found[edge.name]["join_first_message_ns"] = first_ns - joined_ns
+            columns[edge.name]["join_first_message_ns"] = first_ns - joined_ns
             joins.append((joined_ns, first_ns))
     lefts = [left for edge in facts.edges for left in (edge.sender_left_ns, edge.receiver_left_ns) if left]
     for edge in facts.edges if joins or lefts else ():
         ends = (edge.sender_joined_ns, edge.receiver_joined_ns, edge.sender_left_ns, edge.receiver_left_ns)
-        if any(each is not None for each in ends):
+        if any(time_ns is not None for time_ns in ends):
             continue
-        taken = _taken(of_edges.get(edge.name, none))
+        taken = _taken(edge_samples.get(edge.name, empty))
         if joins:
             window = min(begin for begin, _ in joins), max(end for _, end in joins)
-            found[edge.name] |= _noticed(taken, "joining", window)
+            columns[edge.name] |= _noticed(taken, "joining", window)
         if lefts:
-            found[edge.name] |= _noticed(taken, "leaving", (min(lefts), min(lefts) + LEAVING_NS))
-    return found
+            columns[edge.name] |= _noticed(taken, "leaving", (min(lefts), min(lefts) + LEAVING_NS))
+    return columns
 
 
 def _latest(*times_ns: int | None) -> int | None:
-    return max((each for each in times_ns if each is not None), default=None)
+    return max((time_ns for time_ns in times_ns if time_ns is not None), default=None)
 
 
 def _taken(samples: pl.DataFrame) -> pl.DataFrame:
     return samples.filter(pl.col("outcome") == "delivered")
 
 
-def _noticed(taken: pl.DataFrame, what: str, window: Window) -> dict[str, int | None]:
+def _noticed(taken: pl.DataFrame, prefix: str, window: Window) -> dict[str, int | None]:
     """Of what was taken from a time on, and of the gaps that began before the end."""
     begin_ns, end_ns = window
     ordered = taken.sort("taken_ns").with_columns(gap_ns=pl.col("taken_ns").diff())
@@ -79,6 +79,6 @@ def _noticed(taken: pl.DataFrame, what: str, window: Window) -> dict[str, int | 
     gap_ns = meanwhile["gap_ns"].max()
     latency_ns = meanwhile.select(pl.col("taken_ns") - pl.col("publish_ns")).to_series().max()
     return {
-        f"{what}_gap_max_ns": gap_ns if isinstance(gap_ns, int) else None,
-        f"{what}_latency_max_ns": latency_ns if isinstance(latency_ns, int) else None,
+        f"{prefix}_gap_max_ns": gap_ns if isinstance(gap_ns, int) else None,
+        f"{prefix}_latency_max_ns": latency_ns if isinstance(latency_ns, int) else None,
     }

@@ -68,7 +68,7 @@ def layer_times(
     """The layers of every message that was delivered. logs: by worker, on the conductor's clock; samples:
     those of the trial; stamps: of the adapters, as `STAMPS_SCHEMA`."""
     processes = {worker: Process(log) for worker, log in logs.items()}
-    known = samples_of(processes.values())
+    by_sample = samples_of(processes.values())
     workers = sorted({lane.worker for lane in lanes})
     rows: list[tuple[object, ...]] = []
     messages = sent = received = 0
@@ -77,10 +77,10 @@ def layer_times(
         if ends is None or not edge.one_clock:
             continue
         sender, receiver = processes.get(ends[0]), processes.get(ends[1])
-        found = routes(sender, receiver, edge.stream, known, partial(_payload_bytes, edge))
+        by_message = routes(sender, receiver, edge.stream, by_sample, partial(_payload_bytes, edge))
         inner = _inner(stamps, edge.name)
         publisher = sender.thread_named(thread_name(edge.sender)) if sender is not None else None
-        for sequence, passage in _passages(samples, edge, found, inner, publisher):
+        for sequence, passage in _passages(samples, edge, by_message, inner, publisher):
             messages += 1
             sent += passage.first is not None
             received += passage.received is not None
@@ -94,7 +94,7 @@ def layer_times(
 
 def edge_workers(edge: EdgeSpec, lanes: Sequence[Lane]) -> tuple[int, int] | None:
     """The numbers of the workers that an edge leads from and to; None where one of them has no records."""
-    sender = [each.worker for each in lanes if each.kind == rec.KIND_SENT and each.endpoint == edge.stream]
+    sender = [lane.worker for lane in lanes if lane.kind == rec.KIND_SENT and lane.endpoint == edge.stream]
     receiver = [
         lane.worker
         for lane in lanes
@@ -106,21 +106,27 @@ def edge_workers(edge: EdgeSpec, lanes: Sequence[Lane]) -> tuple[int, int] | Non
 def _inner(stamps: pl.DataFrame | None, edge: str) -> Inner:
     if stamps is None:
         return Inner()
-    found: dict[str, dict[int, list[int]]] = {"serialise": {}, "deserialise": {}}
-    some = stamps.filter((pl.col("edge") == edge) & pl.col("layer").is_in(list(found)))
-    for layer, sequence, time_ns in some.select("layer", "sequence", "time_ns").iter_rows():
-        found[layer].setdefault(sequence, []).append(time_ns)
-    return Inner(*({key: (min(of), max(of)) for key, of in found[name].items()} for name in found))
+    by_layer: dict[str, dict[int, list[int]]] = {"serialise": {}, "deserialise": {}}
+    edge_stamps = stamps.filter((pl.col("edge") == edge) & pl.col("layer").is_in(list(by_layer)))
+    for layer, sequence, time_ns in edge_stamps.select("layer", "sequence", "time_ns").iter_rows():
+        by_layer[layer].setdefault(sequence, []).append(time_ns)
+    return Inner(
+        *({key: (min(times), max(times)) for key, times in by_layer[name].items()} for name in by_layer)
+    )
 
 
 def _passages(
-    samples: pl.DataFrame, edge: EdgeSpec, found: Mapping[Message, Route], inner: Inner, publisher: int | None
+    samples: pl.DataFrame,
+    edge: EdgeSpec,
+    by_message: Mapping[Message, Route],
+    inner: Inner,
+    publisher: int | None,
 ) -> Iterator[tuple[int, Passage]]:
     """Each message that was delivered on an edge."""
     delivered = samples.filter((pl.col("edge") == edge.name) & (pl.col("outcome") == "delivered"))
     columns = ("sequence", "publish_ns", "published_ns", "taken_ns", "signalled_ns", "woken_ns")
     for sequence, publish_ns, published_ns, taken_ns, *noticed in delivered.select(columns).iter_rows():
-        route = found.get((edge.stream, sequence), Route([], []))
+        route = by_message.get((edge.stream, sequence), Route([], []))
         received = route.completed(taken_ns)
         first = route.first(publish_ns)
         yield (

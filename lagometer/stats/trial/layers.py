@@ -106,7 +106,7 @@ def match(sent: pl.DataFrame, received: pl.DataFrame) -> Matches:
     """
     table, ambiguous = _key_table(with_keys(sent), KEY)
     messages = with_keys(received).unique(["lane", *MESSAGE, *KEY], maintain_order=True)
-    found = messages.join(
+    joined = messages.join(
         table.rename({"stream": "stream_of_key", "sequence": "sequence_of_key"}), on=KEY, how="left"
     )
     same = (pl.col("stream") == pl.col("stream_of_key")) & (pl.col("sequence") == pl.col("sequence_of_key"))
@@ -117,7 +117,7 @@ def match(sent: pl.DataFrame, received: pl.DataFrame) -> Matches:
         .then(pl.lit("joined"))
         .otherwise(pl.lit("strange"))
     )
-    return Matches(found.select("lane", *MESSAGE, fate.alias("fate")), ambiguous)
+    return Matches(joined.select("lane", *MESSAGE, fate.alias("fate")), ambiguous)
 
 
 def _key_table(keyed: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, int]:
@@ -134,11 +134,11 @@ def _key_table(keyed: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, i
 
 def layer_stamps(lanes: Sequence[Lane], facts: TrialFacts) -> LayerStamps | None:
     """The stamps of a trial, each with its message; None if nobody asked for any."""
-    of_stamps = [lane for lane in lanes if lane.kind in rec.KINDS_OF_STAMPS]
-    if not of_stamps:
+    stamp_lanes = [lane for lane in lanes if lane.kind in rec.KINDS_OF_STAMPS]
+    if not stamp_lanes:
         return None
-    sent, sent_unmatched = _resolved(of_stamps, rec.KIND_SENT_STAMPS)
-    received, received_unmatched = _resolved(of_stamps, rec.KIND_RECEIVED_STAMPS)
+    sent, sent_unmatched = _resolved(stamp_lanes, rec.KIND_SENT_STAMPS)
+    received, received_unmatched = _resolved(stamp_lanes, rec.KIND_RECEIVED_STAMPS)
     matches = match(sent, received)
     strange = matches.messages.filter(pl.col("fate") == "strange")
     parts = [pl.DataFrame(schema=STAMPS_SCHEMA)]
@@ -151,7 +151,7 @@ def layer_stamps(lanes: Sequence[Lane], facts: TrialFacts) -> LayerStamps | None
             parts.append(_rows(received.filter(right & (pl.col("lane") == lane)), edge.name, "receiver"))
     counts = LayerCounts(
         recorded=_stamp_count(sent) + _stamp_count(received) + sent_unmatched + received_unmatched,
-        overflow=sum(lane.overflow for lane in of_stamps),
+        overflow=sum(lane.overflow for lane in stamp_lanes),
         received=len(matches.messages),
         joined=matches.count("joined"),
         strange=matches.count("strange"),
@@ -175,22 +175,22 @@ def _resolved(lanes: Sequence[Lane], kind: int) -> tuple[pl.DataFrame, int]:
     """The stamps of one side with the stream and sequence of their messages, and how many belong to none."""
     frames = [_frame(lane) for lane in lanes if lane.kind == kind]
     stamps = with_keys(pl.concat(frames) if frames else _frame(Lane(kind, 0, 0, rec.make_records(kind, []))))
-    told = pl.col("sequence") != rec.SEQUENCE_UNKNOWN
-    known, alone = stamps.filter(told), stamps.filter(~told)
-    if alone.is_empty():
+    has_sequence = pl.col("sequence") != rec.SEQUENCE_UNKNOWN
+    known, key_only = stamps.filter(has_sequence), stamps.filter(~has_sequence)
+    if key_only.is_empty():
         return known, 0
     # Who stamps by the sequence alone means the endpoint's own writer, or the one that it hears.
     named, _ = _key_table(known, ("lane", *KEY))
     unnamed, _ = _key_table(known, ("lane", "by", "key"))
     has_writer = pl.col("writer_id") != 0
-    drop = alone.drop(*MESSAGE)
-    found = pl.concat(
+    unresolved = key_only.drop(*MESSAGE)
+    resolved = pl.concat(
         [
-            drop.filter(has_writer).join(named, on=["lane", *KEY], how="inner"),
-            drop.filter(~has_writer).join(unnamed, on=["lane", "by", "key"], how="inner"),
+            unresolved.filter(has_writer).join(named, on=["lane", *KEY], how="inner"),
+            unresolved.filter(~has_writer).join(unnamed, on=["lane", "by", "key"], how="inner"),
         ]
     )
-    return pl.concat([known, found.select(known.columns)]), len(alone) - len(found)
+    return pl.concat([known, resolved.select(known.columns)]), len(key_only) - len(resolved)
 
 
 def _frame(lane: Lane) -> pl.DataFrame:
@@ -202,9 +202,9 @@ def _frame(lane: Lane) -> pl.DataFrame:
 
 def _rows(stamps: pl.DataFrame, edge: str, side: str) -> pl.DataFrame:
     """Rows of the file, in the order of sequence and time; what bears the key alone is no stamp."""
-    found = stamps.filter(pl.col("layer") != 0)
-    names = {number: layer_name(number) for number in found["layer"].unique()}
-    named = found.with_columns(
+    entries = stamps.filter(pl.col("layer") != 0)
+    names = {number: layer_name(number) for number in entries["layer"].unique()}
+    named = entries.with_columns(
         pl.lit(edge).alias("edge"),
         pl.lit(side).alias("side"),
         ((pl.col("layer") & LAYER_END) != 0).alias("end"),

@@ -103,12 +103,12 @@ def hard_offset(ours: Iterable[Exchanges], others: Iterable[Exchanges], drift: f
     """
     above: list[tuple[Times, Times, Times]] = []
     below: list[tuple[Times, Times, Times]] = []
-    for each in ours:
-        above.append((each.received - each.sent, each.sent, each.returned))
-        below.append((each.answered - each.returned, each.sent, each.returned))
-    for each in others:
-        above.append((each.returned - each.answered, each.answered, each.answered))
-        below.append((each.sent - each.received, each.received, each.received))
+    for batch in ours:
+        above.append((batch.received - batch.sent, batch.sent, batch.returned))
+        below.append((batch.answered - batch.returned, batch.sent, batch.returned))
+    for batch in others:
+        above.append((batch.returned - batch.answered, batch.answered, batch.answered))
+        below.append((batch.sent - batch.received, batch.received, batch.received))
     first = next((part for part in above if len(part[0])), None)
     if first is None:
         return None
@@ -160,17 +160,17 @@ def narrowed(offset: Offset, ours: Iterable[Exchanges], others: Iterable[Exchang
     # Who asks is awake when the answer comes, and who is asked is not: the ways differ by a wake-up, to the
     # other side if the other asks. So each side has a line of its own, and the offset is midway.
     sides = [_shown(ours, asked_by_us=True), _shown(others, asked_by_us=False)]
-    kept = [_fastest(side, offset) for side in sides]
-    if any(len(times) < FASTEST_MIN for times, _ in kept):
+    fastest = [_fastest(side, offset) for side in sides]
+    if any(len(times) < FASTEST_MIN for times, _ in fastest):
         return None
     value, slope, error = _midway(
-        kept, np.concatenate([side.middles for side in sides]) - offset.origin_ns, offset
+        fastest, np.concatenate([side.middles for side in sides]) - offset.origin_ns, offset
     )
     round_trip = min(float(side.round_trips.min()) for side in sides)
     line = (value, slope, round_trip * ASYMMETRY_SHARE + ERRORS * error)
-    found = Offset(offset.above, offset.below, offset.drift, offset.origin_ns, offset.base_ns, line)
-    low, high = found.at(np.concatenate([side.middles for side in sides]))
-    return found if bool(np.all(low <= high)) else None
+    narrow = Offset(offset.above, offset.below, offset.drift, offset.origin_ns, offset.base_ns, line)
+    low, high = narrow.at(np.concatenate([side.middles for side in sides]))
+    return narrow if bool(np.all(low <= high)) else None
 
 
 def _midway(
@@ -196,11 +196,11 @@ def _midway(
     )
     count = sum(len(times) for times, _ in sides)
     variance = squares / (count - len(sides) - 1)
-    of_value = variance * sum(1 / len(times) for times, _ in sides) / len(sides) ** 2
+    value_variance = variance * sum(1 / len(times) for times, _ in sides) / len(sides) ** 2
     reach = float(np.abs(within - np.mean(centres)).max())
     # What the slope may be off by at the far end; no more than the drift itself.
-    of_slope = min(float(np.sqrt(variance / spread)) if spread > 0 else offset.drift, offset.drift) * reach
-    return sum(at_origin) / len(sides), slope, float(np.sqrt(of_value + of_slope**2))
+    slope_error = min(float(np.sqrt(variance / spread)) if spread > 0 else offset.drift, offset.drift) * reach
+    return sum(at_origin) / len(sides), slope, float(np.sqrt(value_variance + slope_error**2))
 
 
 @dataclass(frozen=True)
@@ -214,10 +214,10 @@ class _Shown:
 
 def _shown(exchanges: Iterable[Exchanges], asked_by_us: bool) -> _Shown:
     middles, offsets, round_trips = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0)]
-    for each in exchanges:
-        begun, came, left, over = each.sent, each.received, each.answered, each.returned
+    for batch in exchanges:
+        begun, came, left, over = batch.sent, batch.received, batch.answered, batch.returned
         if not asked_by_us:  # seen from here, what the other asked came when it was received here
-            begun, came, left, over = each.received, each.sent, each.returned, each.answered
+            begun, came, left, over = batch.received, batch.sent, batch.returned, batch.answered
         middles.append((begun + over) // 2)
         offsets.append(((came - begun) + (left - over)) / 2)
         round_trips.append(np.abs((over - begun) - (left - came)).astype(np.float64))
@@ -227,6 +227,6 @@ def _shown(exchanges: Iterable[Exchanges], asked_by_us: bool) -> _Shown:
 def _fastest(side: _Shown, offset: Offset) -> tuple[Floats, Floats]:
     """Returns times and values of the fastest exchanges, less the origins of an offset."""
     count = max(FASTEST_MIN, round(FASTEST_SHARE * len(side.middles)))
-    kept = np.argsort(side.round_trips, kind="stable")[:count]
-    times = (side.middles[kept] - offset.origin_ns).astype(np.float64)
-    return times, side.offsets[kept] - offset.base_ns
+    indices = np.argsort(side.round_trips, kind="stable")[:count]
+    times = (side.middles[indices] - offset.origin_ns).astype(np.float64)
+    return times, side.offsets[indices] - offset.base_ns

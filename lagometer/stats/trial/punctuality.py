@@ -19,7 +19,7 @@ def punctuality(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str,
     End-to-end has the sum of what its sources skipped, and the largest shift.
     """
     writers = {writer.stream: writer for writer in facts.writers if writer.due is not None}
-    found: dict[str, dict[str, int]] = {}
+    columns: dict[str, dict[str, int]] = {}
     sources: dict[int, dict[str, int]] = {}
     for edge in facts.edges:
         writer = writers.get(edge.stream)
@@ -29,15 +29,15 @@ def punctuality(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str,
         if writer.skipped:
             skipped = int(skipped_before(samples, edge.name, facts.measure_begin_ns)["skipped"].sum())
             skipped += skipped_last(samples, edge.name, writer.skipped)
-        found[edge.name] = {"skipped": skipped, "shift_ns": writer.shift_ns}
+        columns[edge.name] = {"skipped": skipped, "shift_ns": writer.shift_ns}
         if edge.stream in facts.source_streams:
-            sources[edge.stream] = found[edge.name]
+            sources[edge.stream] = columns[edge.name]
     if sources:
-        found[form.END_TO_END] = {
+        columns[form.END_TO_END] = {
             "skipped": sum(source["skipped"] for source in sources.values()),
             "shift_ns": max(source["shift_ns"] for source in sources.values()),
         }
-    return found
+    return columns
 
 
 def skipped_before(samples: pl.DataFrame, edge: str, measure_begin_ns: int) -> pl.DataFrame:
@@ -61,8 +61,8 @@ def skipped_last(samples: pl.DataFrame, edge: str, skipped: int) -> int:
 
 
 def _gaps(samples: pl.DataFrame, edge: str) -> pl.DataFrame:
-    own = ~pl.col("outcome").is_in(["duplicate", "unmatched"])
-    sent = samples.filter((pl.col("edge") == edge) & own).sort("sequence")
+    is_sent = ~pl.col("outcome").is_in(["duplicate", "unmatched"])
+    sent = samples.filter((pl.col("edge") == edge) & is_sent).sort("sequence")
     number = pl.col("sequence").cast(pl.Int64())
     return sent.select(
         "sequence",

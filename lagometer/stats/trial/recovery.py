@@ -50,7 +50,7 @@ def recoveries(
         pl.col("taken_ns").is_not_null() & pl.col("publish_ns").is_not_null()
     ).with_columns(pl.col("edge").cast(pl.String()))
     return [
-        {"edge": edge, "recovered_ns": [_first_ns(taken.filter(edge=edge), each) for each in outages]}
+        {"edge": edge, "recovered_ns": [_first_ns(taken.filter(edge=edge), outage) for outage in outages]}
         for edge in edges
     ]
 

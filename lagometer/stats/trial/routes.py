@@ -22,22 +22,22 @@ class Route:
 
     def first(self, publish_ns: int) -> Carried | None:
         """The first call that sent a byte of it."""
-        sent = [each for each in self.sent if each.call.end_ns >= publish_ns]
+        sent = [carried for carried in self.sent if carried.call.end_ns >= publish_ns]
         return min(sent, key=_begin, default=None)
 
     def completed(self, taken_ns: int) -> Carried | None:
         """The call that brought the last byte; None if not all were seen to come before it was taken."""
         missing: set[int] | None = None
-        for each in self.received:
-            if each.call.end_ns > taken_ns:
+        for carried in self.received:
+            if carried.call.end_ns > taken_ns:
                 return None
-            if not each.fragments:
-                return each
+            if not carried.fragments:
+                return carried
             if missing is None:
-                missing = set(range(1, each.all_fragments + 1))
-            missing -= set(each.fragments)
+                missing = set(range(1, carried.all_fragments + 1))
+            missing -= set(carried.fragments)
             if not missing:
-                return each
+                return carried
         return None
 
     def last_for(self, received: Carried | None) -> Call | None:
@@ -45,9 +45,9 @@ class Route:
         if received is None:
             return None
         sent = [
-            each
-            for each in self.sent
-            if each.call.begin_ns < received.call.end_ns and each.fragments == received.fragments
+            carried
+            for carried in self.sent
+            if carried.call.begin_ns < received.call.end_ns and carried.fragments == received.fragments
         ]
         return max(sent, key=_begin).call if sent else None
 
@@ -62,13 +62,13 @@ def routes(
     """By message, how it went from one process to another. size_of: bytes of the payload, by sequence."""
     sent = sender.carried(probes.SEND, known) if sender is not None else {}
     received = receiver.carried(probes.RECEIVE, known) if receiver is not None else {}
-    found = {
+    by_message = {
         message: Route(sent.get(message, []), received.get(message, []))
         for message in {*sent, *received}
         if message[0] == stream
     }
-    if found or sender is None or receiver is None:
-        return found
+    if by_message or sender is None or receiver is None:
+        return by_message
     return _over_streams(sender, receiver, stream, size_of)
 
 
@@ -79,18 +79,20 @@ def _over_streams(
     pair = _matching(sender.streams(probes.SEND), receiver.streams(probes.RECEIVE), stream)
     if pair is None:
         return {}
-    found = {}
+    by_message = {}
     sent, received, is_one = pair
     extents = sent.extents(size_of)
-    there = extents if is_one else received.extents(size_of)
+    received_extents = extents if is_one else received.extents(size_of)
     for message, (begin, end) in extents.items():
-        of_sender = [sent.call_with(begin), sent.call_with(end - 1)]
-        of_receiver = received.call_with(there[message][1] - 1) if message in there else None
-        found[message] = Route(
-            [Carried(call) for call in of_sender if call is not None],
-            [Carried(of_receiver)] if of_receiver is not None else [],
+        sending_calls = [sent.call_with(begin), sent.call_with(end - 1)]
+        receiving_call = (
+            received.call_with(received_extents[message][1] - 1) if message in received_extents else None
         )
-    return found
+        by_message[message] = Route(
+            [Carried(call) for call in sending_calls if call is not None],
+            [Carried(receiving_call)] if receiving_call is not None else [],
+        )
+    return by_message
 
 
 def _matching(
@@ -98,7 +100,7 @@ def _matching(
 ) -> tuple[Stream, Stream, bool] | None:
     """The socket that a stream is sent over, that which it comes from, and whether they are the two ends of
     one connection: with a broker in between they are not. None if several may be meant."""
-    senders = {key: each for key, each in sent.items() if _carries(each, stream)}
+    senders = {key: socket for key, socket in sent.items() if _carries(socket, stream)}
     pairs = [
         (ours, theirs)
         for (_, connection), ours in senders.items()
@@ -107,9 +109,9 @@ def _matching(
     ]
     if len(pairs) == 1:
         return pairs[0][0], pairs[0][1], True
-    takers = [each for each in received.values() if _carries(each, stream)]
-    if not pairs and len(senders) == len(takers) == 1:
-        return next(iter(senders.values())), takers[0], False
+    receivers = [socket for socket in received.values() if _carries(socket, stream)]
+    if not pairs and len(senders) == len(receivers) == 1:
+        return next(iter(senders.values())), receivers[0], False
     return None
 
 

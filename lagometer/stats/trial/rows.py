@@ -66,9 +66,9 @@ def worst_codes(severity: Codes) -> Codes:
 
 def overtaken(sequences: npt.NDArray[np.uint64], groups: Index) -> Mask:
     """Whether an earlier one of the same group has a higher sequence; all are in the order of taking."""
-    found = np.zeros(len(sequences), dtype=np.bool_)
+    is_overtaken = np.zeros(len(sequences), dtype=np.bool_)
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
         highest = np.maximum.accumulate(sequences[members])
-        found[members] = sequences[members] < highest
-    return found
+        is_overtaken[members] = sequences[members] < highest
+    return is_overtaken

@@ -27,7 +27,7 @@ Times = npt.NDArray[np.int64]
 Stretch = tuple[int, int, int, int]  # state, begin_ns, end_ns, CPU (of a queue, or that it runs on; -1: none)
 _IN, _OUT, _WAKE, _BORN, _MOVE = range(5)
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
-_Event = tuple[int, int, int, int]  # time_ns, what, CPU, state of the record; of a move where from
+_Event = tuple[int, int, int, int]  # time_ns, kind, CPU, state of the record; of a move where from
 
 
 @dataclass(frozen=True)
@@ -56,21 +56,21 @@ class Timeline:
 
     def spent(self, begins: Times, ends: Times) -> npt.NDArray[np.int64]:
         """Of each of these gaps the time in each state: a row for each gap, and they add up to it."""
-        found = np.zeros((len(begins), 4), np.int64)
+        durations_ns = np.zeros((len(begins), 4), np.int64)
         for state in (RUNNING, WAITING, ASLEEP):
-            found[:, state] = self._until(ends, state) - self._until(begins, state)
-        found[:, UNKNOWN] = ends - begins - found.sum(axis=1)
-        return found
+            durations_ns[:, state] = self._until(ends, state) - self._until(begins, state)
+        durations_ns[:, UNKNOWN] = ends - begins - durations_ns.sum(axis=1)
+        return durations_ns
 
     def _until(self, times: Times, state: int) -> Times:
         """How long it had been in a state by then."""
-        own = np.where(self.states == state, self.ends - self.begins, 0)
-        before = np.concatenate([[0], np.cumsum(own)])
+        durations_ns = np.where(self.states == state, self.ends - self.begins, 0)
+        cumulative_ns = np.concatenate([[0], np.cumsum(durations_ns)])
         place = np.searchsorted(self.begins, times, side="right") - 1
         inside = np.clip(place, 0, None)
         since = np.minimum(times, self.ends[inside]) - self.begins[inside]
         within = np.where(self.states[inside] == state, since, 0)
-        return np.where(place < 0, 0, before[inside] + within)
+        return np.where(place < 0, 0, cumulative_ns[inside] + within)
 
     def waits(self, begin_ns: int, end_ns: int) -> Iterator[tuple[int, int, int]]:
         """The parts of a gap in which it waited: from, until, on which CPU."""
@@ -117,36 +117,38 @@ class RunQueues:
         Where the one who leaves is not the one who came, a change between them is missing."""
         records = self._log.records
         exchanges = records[records["kind"] == sched.EXCHANGE]
-        found = {}
+        by_cpu = {}
         for cpu in np.unique(exchanges["cpu"]).tolist():
-            own = exchanges[exchanges["cpu"] == cpu]
-            threads = np.concatenate([own["thread"][:1], own["other"]]).astype(np.int64)
-            threads[:-1][threads[:-1] != own["thread"]] = NOT_KNOWN
-            found[int(cpu)] = (own["time_ns"].astype(np.int64), threads)
-        return found
+            cpu_exchanges = exchanges[exchanges["cpu"] == cpu]
+            threads = np.concatenate([cpu_exchanges["thread"][:1], cpu_exchanges["other"]]).astype(np.int64)
+            threads[:-1][threads[:-1] != cpu_exchanges["thread"]] = NOT_KNOWN
+            by_cpu[int(cpu)] = (cpu_exchanges["time_ns"].astype(np.int64), threads)
+        return by_cpu
 
     @cached_property
     def _lost(self) -> list[tuple[int, int]]:
         """The times in which events may be missing."""
         records = self._log.records
-        found = []
+        intervals = []
         for place in np.flatnonzero(records["kind"] == sched.LOST).tolist():
             at_ns, cpu = int(records[place]["time_ns"]), records[place]["cpu"]
             before = records[:place]  # a move has the CPU of a queue, whoever noted it
-            own = (before["cpu"] == cpu) & (before["kind"] != sched.MOVE) & (before["time_ns"] < at_ns)
-            same = np.flatnonzero(own)
-            begin_ns = int(before[same[-1]]["time_ns"]) if len(same) else self._log.begin_ns
-            found.append((begin_ns, at_ns))
-        return found
+            same_cpu = (before["cpu"] == cpu) & (before["kind"] != sched.MOVE) & (before["time_ns"] < at_ns)
+            indices = np.flatnonzero(same_cpu)
+            begin_ns = int(before[indices[-1]]["time_ns"]) if len(indices) else self._log.begin_ns
+            intervals.append((begin_ns, at_ns))
+        return intervals
 
     @cached_property
     def _by_thread(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The threads of all events in ascending order, and which record each is of."""
         records = self._log.records
-        own = np.flatnonzero(np.isin(records["kind"], (sched.EXCHANGE, sched.WAKING, sched.BORN, sched.MOVE)))
+        primary = np.flatnonzero(
+            np.isin(records["kind"], (sched.EXCHANGE, sched.WAKING, sched.BORN, sched.MOVE))
+        )
         coming = np.flatnonzero(records["kind"] == sched.EXCHANGE)
-        threads = np.concatenate([records["thread"][own], records["other"][coming]])
-        places = np.concatenate([own, coming])
+        threads = np.concatenate([records["thread"][primary], records["other"][coming]])
+        places = np.concatenate([primary, coming])
         order = np.argsort(threads, kind="stable")
         return threads[order], places[order]
 
@@ -154,15 +156,15 @@ class RunQueues:
         """What happened to a thread, in the order of time."""
         ordered, places = self._by_thread
         first, last = (int(np.searchsorted(ordered, thread, side=side)) for side in _SIDES)
-        some = self._log.records[np.sort(places[first:last])]
-        found: list[_Event] = []
-        for time_ns, kind, state, cpu, leaving, *_, target, _ in some.tolist():
+        records = self._log.records[np.sort(places[first:last])]
+        events: list[_Event] = []
+        for time_ns, kind, state, cpu, leaving, *_, target, _ in records.tolist():
             if kind == sched.EXCHANGE:
-                found.append((time_ns, _OUT if leaving == thread else _IN, cpu, state))
+                events.append((time_ns, _OUT if leaving == thread else _IN, cpu, state))
             else:
-                what = {sched.WAKING: _WAKE, sched.BORN: _BORN, sched.MOVE: _MOVE}[kind]
-                found.append((time_ns, what, target, cpu if what == _MOVE else state))
-        return found
+                event_kind = {sched.WAKING: _WAKE, sched.BORN: _BORN, sched.MOVE: _MOVE}[kind]
+                events.append((time_ns, event_kind, target, cpu if event_kind == _MOVE else state))
+        return events
 
     def _stretches(self, thread: int) -> list[Stretch]:
         """The states of a thread, were no event lost."""
@@ -171,7 +173,7 @@ class RunQueues:
         on_cpu = [place for place, event in enumerate(events) if event[1] in (_IN, _OUT)]
         if not on_cpu:  # it slept all the time, or ran all the time
             return [(UNKNOWN, begin_ns, end_ns, -1)]
-        found: list[Stretch] = []
+        stretches: list[Stretch] = []
         at_ns, before = begin_ns, -1
         for place in [*on_cpu, len(events)]:
             until_ns = events[place][0] if place < len(events) else end_ns
@@ -179,11 +181,11 @@ class RunQueues:
                 # Its coming is missing. Until the last change on that CPU it was not there.
                 change_ns = max(at_ns, self._change_before(events[place][2], until_ns))
                 away = _away(events, before, place, (at_ns, change_ns))
-                found += [*away, (UNKNOWN, change_ns, until_ns, -1)]
+                stretches += [*away, (UNKNOWN, change_ns, until_ns, -1)]
             else:
-                found += _between(events, before, place, (at_ns, until_ns))
+                stretches += _between(events, before, place, (at_ns, until_ns))
             at_ns, before = max(at_ns, until_ns), place
-        return [each for each in found if each[1] < each[2]]
+        return [stretch for stretch in stretches if stretch[1] < stretch[2]]
 
     def _change_before(self, cpu: int, at_ns: int) -> int:
         times, _ = self._exchanges[cpu]
@@ -222,7 +224,7 @@ def _away(events: Sequence[_Event], before: int, after: int, span: tuple[int, in
     begin_ns, end_ns = span
     first = events[before] if before >= 0 else None
     last = events[after] if after < len(events) else None
-    woken = next((each for each in events[before + 1 : after] if each[1] in (_WAKE, _BORN)), None)
+    woken = next((event for event in events[before + 1 : after] if event[1] in (_WAKE, _BORN)), None)
     if first is not None and first[3] == sched.RUNNABLE:
         return _queued(events, before + 1, after, (begin_ns, end_ns, first[2]))
     if woken is not None:
@@ -233,8 +235,8 @@ def _away(events: Sequence[_Event], before: int, after: int, span: tuple[int, in
     if last is None and first is not None and first[3] == sched.ASLEEP:
         return [(ASLEEP, begin_ns, end_ns, -1)]
     if last is not None and last[1] == _IN and (first is None or _woken_on_leaving(events, before)):
-        moved = next((each[3] for each in events[before + 1 : after] if each[1] == _MOVE), last[2])
-        return _queued(events, before + 1, after, (begin_ns, end_ns, moved))
+        queue_cpu = next((event[3] for event in events[before + 1 : after] if event[1] == _MOVE), last[2])
+        return _queued(events, before + 1, after, (begin_ns, end_ns, queue_cpu))
     return [(UNKNOWN, begin_ns, end_ns, -1)]
 
 
@@ -252,10 +254,10 @@ def _woken_on_leaving(events: Sequence[_Event], place: int) -> bool:
 def _queued(events: Sequence[_Event], begin: int, end: int, wait: tuple[int, int, int]) -> list[Stretch]:
     """A wait (from, until, on the queue of which CPU), cut where the thread was moved to another queue."""
     at_ns, until_ns, cpu = wait
-    found: list[Stretch] = []
-    for time_ns, what, target, _ in events[begin:end]:
-        if what != _MOVE or time_ns < at_ns:
+    stretches: list[Stretch] = []
+    for time_ns, kind, target, _ in events[begin:end]:
+        if kind != _MOVE or time_ns < at_ns:
             continue
-        found.append((WAITING, at_ns, min(time_ns, until_ns), cpu))
+        stretches.append((WAITING, at_ns, min(time_ns, until_ns), cpu))
         at_ns, cpu = min(time_ns, until_ns), target
-    return [*found, (WAITING, at_ns, until_ns, cpu)]
+    return [*stretches, (WAITING, at_ns, until_ns, cpu)]

@@ -50,9 +50,9 @@ class Scheduled:
     def of_node(self, worker: int, node: str) -> int | None:
         """The number on the machine of a node's thread; None where no thread bears its name alone."""
         name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
-        own = self.threads.get(worker, {}).values()
-        bearing = [number for number in own if self.log.names.get(number) == name]
-        return bearing[0] if len(bearing) == 1 else None
+        numbers = self.threads.get(worker, {}).values()
+        matching = [number for number in numbers if self.log.names.get(number) == name]
+        return matching[0] if len(matching) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class SchedulerCounts:
 
     def warnings(self) -> Iterator[str]:
         """What a reader of the figures must know."""
-        for host, why in self.unavailable.items():
-            yield f"scheduler: not available on host {host}: {why}"
+        for host, reason in self.unavailable.items():
+            yield f"scheduler: not available on host {host}: {reason}"
         if self.lost:
             yield f"scheduler: {self.lost} events found no room; stays that they may concern are left out"
 
@@ -110,24 +110,26 @@ def scheduler_times(
         ends = workers.get(str(edge))
         if ends is None or side is None:
             continue
-        found = threads.get((ends[side == RECEIVER], int(str(number))))
-        if found is not None:
-            parts.append(_taken_apart(stays, found))
+        thread = threads.get((ends[side == RECEIVER], int(str(number))))
+        if thread is not None:
+            parts.append(_taken_apart(stays, thread))
     known = sum(part.height for part in parts)
     parts += _in_nodes(samples, facts, scheduled, workers)
     frame = pl.concat(parts)
-    lost = sum(each.log.lost + each.log.overflow for each in scheduled)
+    lost = sum(host.log.lost + host.log.overflow for host in scheduled)
     return SchedulerTimes(frame, SchedulerCounts(layers.height, known, lost, dict(unavailable)))
 
 
 def _threads(scheduled: Sequence[Scheduled]) -> dict[tuple[int, int], _Thread]:
     """Every worker's threads, by the numbers that records have."""
-    found: dict[tuple[int, int], _Thread] = {}
-    for each in scheduled:
-        queues = RunQueues(each.log)
-        for worker, numbers in each.threads.items():
-            found |= {(worker, there): _Thread(queues, number) for there, number in numbers.items()}
-    return found
+    threads: dict[tuple[int, int], _Thread] = {}
+    for host in scheduled:
+        queues = RunQueues(host.log)
+        for worker, numbers in host.threads.items():
+            threads |= {
+                (worker, record_number): _Thread(queues, number) for record_number, number in numbers.items()
+            }
+    return threads
 
 
 def with_side(layers: pl.DataFrame) -> pl.DataFrame:
@@ -155,14 +157,14 @@ def _in_nodes(
 ) -> Iterator[pl.DataFrame]:
     """The rows of what nodes do between a message that they took and the one that it causes, on each edge."""
     rows = in_nodes(samples, facts)
-    queues = [(each, RunQueues(each.log)) for each in scheduled]
+    queues = [(host, RunQueues(host.log)) for host in scheduled]
     for edge in facts.edges:
         ends = workers.get(edge.name)
-        for each, of_host in queues if ends is not None else ():
+        for host, host_queues in queues if ends is not None else ():
             assert ends is not None
-            number = each.of_node(ends[1], edge.receiver)
+            number = host.of_node(ends[1], edge.receiver)
             if number is not None:
-                yield _taken_apart(rows.filter(pl.col("edge") == edge.name), _Thread(of_host, number))
+                yield _taken_apart(rows.filter(pl.col("edge") == edge.name), _Thread(host_queues, number))
 
 
 def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
@@ -171,15 +173,22 @@ def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     were taken."""
     text = pl.col("edge").cast(pl.String())
     delivered = samples.filter(pl.col("outcome").cast(pl.String()) == "delivered").with_columns(text)
-    first = pl.struct(pl.col("cause_stream").alias("stream"), pl.col("cause_sequence").alias("sequence"))
+    first_cause = pl.struct(
+        pl.col("cause_stream").alias("stream"), pl.col("cause_sequence").alias("sequence")
+    )
     caused = (
         delivered.filter(pl.col("cause_stream").is_not_null())
-        .select("edge", "publish_ns", "begun_ns", pl.coalesce("causes", pl.concat_list(first)).alias("cause"))
+        .select(
+            "edge",
+            "publish_ns",
+            "begun_ns",
+            pl.coalesce("causes", pl.concat_list(first_cause)).alias("cause"),
+        )
         .explode("cause")
         .unnest("cause")
     )
     ends = pl.DataFrame(
-        [(each.name, each.sender, each.receiver, each.stream) for each in facts.edges],
+        [(edge.name, edge.sender, edge.receiver, edge.stream) for edge in facts.edges],
         schema={"edge": pl.String, "sender": pl.String, "receiver": pl.String, "stream": pl.UInt32},
         orient="row",
     )
@@ -221,10 +230,10 @@ def _taken_apart(stays: pl.DataFrame, thread: _Thread) -> pl.DataFrame:
     """The rows of stays that end on one thread; those that are not known whole are left out."""
     timeline = thread.queues.timeline(thread.number)
     begins, ends = stays["begin_ns"].to_numpy(), stays["end_ns"].to_numpy()
-    spent = timeline.spent(begins, ends)
+    durations_ns = timeline.spent(begins, ends)
     instead = [
         _instead(thread, int(begin_ns), int(end_ns)) if waited else []
-        for begin_ns, end_ns, waited in zip(begins, ends, spent[:, WAITING] > 0, strict=True)
+        for begin_ns, end_ns, waited in zip(begins, ends, durations_ns[:, WAITING] > 0, strict=True)
     ]
     return stays.select(
         pl.col("edge").cast(SCHEDULER_SCHEMA["edge"]),
@@ -233,18 +242,18 @@ def _taken_apart(stays: pl.DataFrame, thread: _Thread) -> pl.DataFrame:
         "begin_ns",
         "end_ns",
         pl.col("end_thread").alias("thread"),
-        pl.Series("asleep_ns", spent[:, ASLEEP]),
-        pl.Series("waiting_ns", spent[:, WAITING]),
-        pl.Series("running_ns", spent[:, RUNNING]),
+        pl.Series("asleep_ns", durations_ns[:, ASLEEP]),
+        pl.Series("waiting_ns", durations_ns[:, WAITING]),
+        pl.Series("running_ns", durations_ns[:, RUNNING]),
         pl.Series("instead", instead, dtype=SCHEDULER_SCHEMA["instead"]),
-    ).filter(pl.Series(spent[:, UNKNOWN] == 0))
+    ).filter(pl.Series(durations_ns[:, UNKNOWN] == 0))
 
 
 def _instead(thread: _Thread, begin_ns: int, end_ns: int) -> list[dict[str, object]]:
     """Who ran on its CPU while a thread waited, the longest first."""
-    spent: dict[Other, int] = {}
+    total_ns: dict[Other, int] = {}
     for from_ns, until_ns, cpu in thread.queues.timeline(thread.number).waits(begin_ns, end_ns):
         for other, ran_ns in thread.queues.ran(cpu, from_ns, until_ns):
-            spent[other] = spent.get(other, 0) + ran_ns
-    ranked = sorted(spent.items(), key=lambda each: (-each[1], each[0].name))[:INSTEAD_MAX]
+            total_ns[other] = total_ns.get(other, 0) + ran_ns
+    ranked = sorted(total_ns.items(), key=lambda item: (-item[1], item[0].name))[:INSTEAD_MAX]
     return [{**asdict(other), "ran_ns": ran_ns} for other, ran_ns in ranked]

@@ -83,18 +83,18 @@ def _locate(
     streams: npt.NDArray[np.uint32],
     sequences: npt.NDArray[np.uint64],
 ) -> Index:
-    found = np.full(len(streams), NOWHERE, dtype=np.int64)
+    indices = np.full(len(streams), NOWHERE, dtype=np.int64)
     for stream in np.unique(streams):
         begin, end = bounds.get(int(stream), (0, 0))
         if begin == end:
             continue
-        asked = np.flatnonzero(streams == stream)
-        place = begin + np.searchsorted(known[begin:end], sequences[asked])
+        rows = np.flatnonzero(streams == stream)
+        place = begin + np.searchsorted(known[begin:end], sequences[rows])
         inside = place < end
         place = np.where(inside, place, begin)
-        hit = inside & (known[place] == sequences[asked])
-        found[asked[hit]] = place[hit]
-    return found
+        hit = inside & (known[place] == sequences[rows])
+        indices[rows[hit]] = place[hit]
+    return indices
 
 
 def _roots(
@@ -113,10 +113,10 @@ def _roots(
     parent = np.full(count + 1, count, dtype=np.int64)
     parent[:count][is_root] = np.flatnonzero(is_root)
     caused = np.flatnonzero(~is_root & (records["cause_count"] > 0))
-    before = _locate(
+    causes = _locate(
         records["sequence"], bounds, records["cause_stream"][caused], records["cause_sequence"][caused]
     )
-    parent[caused] = np.where(before == NOWHERE, count, before)
+    parent[caused] = np.where(causes == NOWHERE, count, causes)
     for _ in range(64):
         further = parent[parent]
         if np.array_equal(further, parent):

@@ -52,7 +52,7 @@ def without_warm_up(
     if not wanted.discard and wanted.latest_ns is None:
         return samples, Steadiness()
     due = pl.coalesce("intended_ns", "publish_ns", "taken_ns")
-    before = _delivered(samples)
+    count_before = _delivered(samples)
     if wanted.discard:
         place = due.rank("ordinal").over("edge", "phase")
         samples = _marked(samples, place <= wanted.discard)
@@ -62,7 +62,7 @@ def without_warm_up(
         if start_ns is not None:
             samples = _marked(samples, due < start_ns)
             steady_ns = start_ns - facts.begin_ns
-    share = _delivered(samples) / before if before else 1.0
+    share = _delivered(samples) / count_before if count_before else 1.0
     return samples, Steadiness(steady_ns, steady, share)
 
 
@@ -94,9 +94,9 @@ def _steady_start_ns(samples: pl.DataFrame, latest_ns: int) -> tuple[int | None,
         return None, None
     due: Numbers = chains["due"].to_numpy()
     latest = int(np.searchsorted(due, latest_ns, side="right")) - 1
-    found = steady_start(chains["latency"].to_numpy(), max(latest, 0))
-    if found is not None:
-        return int(due[found]), True
+    start = steady_start(chains["latency"].to_numpy(), max(latest, 0))
+    if start is not None:
+        return int(due[start]), True
     return int(due[min(max(latest, 0), len(due) // 2)]), False
 
 

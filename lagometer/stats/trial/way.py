@@ -170,11 +170,16 @@ def _leave_sender(way: Way, passage: Passage, sender: Process) -> None:
     if first.thread == thread and (write is not None or first.begin_ns <= passage.published_ns):
         way.split("send_path", "serialise", begin_ns, first.begin_ns, thread, passage.serialise)
     elif first.thread != thread:
-        for by, woken in sender.handed_over(thread, first.thread, begin_ns, first.begin_ns) or ():
+        for notification, woken in sender.handed_over(thread, first.thread, begin_ns, first.begin_ns) or ():
             way.split(
-                "send_path", "serialise", max(begin_ns, way.at_ns), by.begin_ns, by.thread, passage.serialise
+                "send_path",
+                "serialise",
+                max(begin_ns, way.at_ns),
+                notification.begin_ns,
+                notification.thread,
+                passage.serialise,
             )
-            way.go("send_hand_over", by.begin_ns, woken.end_ns, by.thread, woken.thread)
+            way.go("send_hand_over", notification.begin_ns, woken.end_ns, notification.thread, woken.thread)
         if way.thread == first.thread:
             way.go("send_path", way.at_ns, first.begin_ns, first.thread)
     if passage.last is not None:
@@ -195,7 +200,7 @@ def _publish_by_ros2(way: Way, sender: Process, write: Call) -> bool:
     for (layer, _), begin_ns, end_ns in zip(PUBLISHING, begins, [*begins[1:], write.begin_ns], strict=True):
         if begin_ns is not None and end_ns is not None:
             way.go(layer, begin_ns, end_ns, write.thread)
-    return any(each is not None for each in begins)
+    return any(begin is not None for begin in begins)
 
 
 def _write_of(passage: Passage, sender: Process) -> Call | None:
@@ -206,8 +211,8 @@ def _write_of(passage: Passage, sender: Process) -> Call | None:
         return _write_by_ros2(passage, sender)
     calls = sender.within(probes.API_WRITE, None, passage.publish_ns, passage.published_ns)
     if passage.first is not None:
-        own = [call for call in calls if call.thread == passage.first.thread]
-        calls = own or calls
+        same_thread = [call for call in calls if call.thread == passage.first.thread]
+        calls = same_thread or calls
     return calls[0] if len({call.thread for call in calls}) == 1 else None
 
 
@@ -244,8 +249,10 @@ def _stay(way: Way, passage: Passage, process: Process) -> Passage:
     handed_ns = write.end_ns
     woken = process.last(probes.BLOCK, take.thread, write.begin_ns, take.begin_ns)
     if woken is not None:
-        by = process.notified(write.thread, woken.object, write.begin_ns, min(woken.end_ns, write.end_ns))
-        handed_ns = by.begin_ns if by is not None else handed_ns
+        notification = process.notified(
+            write.thread, woken.object, write.begin_ns, min(woken.end_ns, write.end_ns)
+        )
+        handed_ns = notification.begin_ns if notification is not None else handed_ns
     if handed_ns > take.begin_ns:  # it was taken meanwhile
         return passage
     way.split("send_path", "serialise", way.at_ns, handed_ns, write.thread, passage.serialise)
@@ -262,13 +269,13 @@ def _cross_unseen(way: Way, passage: Passage, sender: Process, receiver: Process
     woken = receiver.last(probes.BLOCK, take.thread, write.begin_ns, take.begin_ns)
     waits = receiver.last(probes.API_WAIT, take.thread, 0, take.begin_ns) is not None
     is_node = receiver.names.get(take.thread, "").startswith(NODE_THREAD)  # it looks by itself, perhaps late
-    by = take if woken is None and not waits and not is_node else None
+    arrival = take if woken is None and not waits and not is_node else None
     if woken is not None:
-        by = receiver.notified(None, woken.object, write.begin_ns, woken.end_ns)
-    if by is None or by.begin_ns < way.at_ns:
+        arrival = receiver.notified(None, woken.object, write.begin_ns, woken.end_ns)
+    if arrival is None or arrival.begin_ns < way.at_ns:
         return passage
-    way.go("unseen_transport", way.at_ns, by.begin_ns, write.thread, by.thread)
-    return replace(passage, take=take, received=Call(by.begin_ns, by.begin_ns, by.thread))
+    way.go("unseen_transport", way.at_ns, arrival.begin_ns, write.thread, arrival.thread)
+    return replace(passage, take=take, received=Call(arrival.begin_ns, arrival.begin_ns, arrival.thread))
 
 
 def _arrive(way: Way, passage: Passage, receiver: Process, node: str, *, stays: bool) -> None:
@@ -321,10 +328,10 @@ def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread:
 def _hand_over(way: Way, received: Call, thread: int, until_ns: int, receiver: Process) -> bool:
     """From the receiving thread to a node's, perhaps by other threads; says whether that was seen."""
     hops = receiver.handed_over(received.thread, thread, received.end_ns, until_ns) or ()
-    for number, (by, woken) in enumerate(hops):
-        way.go("receiving_thread", way.at_ns, by.begin_ns, by.thread)
+    for number, (notification, woken) in enumerate(hops):
+        way.go("receiving_thread", way.at_ns, notification.begin_ns, notification.thread)
         layer = "wake" if number == len(hops) - 1 else "receive_hand_over"
-        way.go(layer, by.begin_ns, woken.end_ns, by.thread, woken.thread)
+        way.go(layer, notification.begin_ns, woken.end_ns, notification.thread, woken.thread)
     return bool(hops)
 
 
@@ -383,10 +390,10 @@ def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, recei
     executes = receiver.last(probes.EXECUTOR_EXECUTE, thread, arrived_ns, take.begin_ns)
     is_unstamped = executes is None and _is_called_back(way, take, receiver)
     if woken is not None and received is not None:
-        by = receiver.notified(received.thread, woken.object, arrived_ns, woken.end_ns)
-        if by is not None:
-            way.go("receiving_thread", arrived_ns, by.begin_ns, received.thread)
-            way.go("wake", by.begin_ns, woken.end_ns, received.thread, thread)
+        notification = receiver.notified(received.thread, woken.object, arrived_ns, woken.end_ns)
+        if notification is not None:
+            way.go("receiving_thread", arrived_ns, notification.begin_ns, received.thread)
+            way.go("wake", notification.begin_ns, woken.end_ns, received.thread, thread)
             ready_ns = woken.end_ns if is_unstamped else take.begin_ns
             if waited is not None and waited.end_ns > woken.end_ns:
                 ready_ns = waited.end_ns

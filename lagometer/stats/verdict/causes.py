@@ -43,8 +43,8 @@ def transport_mismatch(observed: Observed) -> Iterator[str]:
     """An edge's messages can't have gone the way that its adapters claim."""
     for match in observed.matches:
         if not match.agrees:
-            seen = f"observed: {match.seen or 'nothing known'} ({match.evidence})"
-            yield f"transport-mismatch: {match.edge} claims {match.claimed}, {seen}"
+            observation = f"observed: {match.seen or 'nothing known'} ({match.evidence})"
+            yield f"transport-mismatch: {match.edge} claims {match.claimed}, {observation}"
 
 
 def realtime_throttled(observed: Observed, window_ns: int) -> Iterator[str]:
@@ -89,7 +89,9 @@ def where_lost(observed: Observed | None) -> str:
     if observed is None:
         return ""
     counted = [
-        f"{observed.kernel[name]} {what}" for name, what in LOSS_COUNTERS.items() if observed.kernel.get(name)
+        f"{observed.kernel[name]} {description}"
+        for name, description in LOSS_COUNTERS.items()
+        if observed.kernel.get(name)
     ]
     if not counted:
         return ""
@@ -110,13 +112,13 @@ def columns(observed: Observed | None, edge: str) -> Mapping[str, Any]:
     """The columns of cells.parquet that come from outside, for one edge."""
     if observed is None:
         return {}
-    found: dict[str, Any] = {f"kernel_{name}": value for name, value in observed.kernel.items()}
-    found |= {f"wire_{name}": value for name, value in observed.wire.items()}
-    found |= {f"resources_{name}": value for name, value in observed.resources.items()}
-    found["interference_cpu_ns"] = observed.interference_cpu_ns
-    found["interference_achieved_per_s"] = observed.interference_achieved_per_s
-    found["memory_pss_bytes"] = observed.memory_pss_bytes
-    found["daemon_cpu_ns"] = observed.daemon_cpu_ns
-    found["daemon_pss_bytes"] = observed.daemon_pss_bytes
-    found["transport"] = next((match.seen for match in observed.matches if match.edge == edge), None)
-    return found
+    values: dict[str, Any] = {f"kernel_{name}": value for name, value in observed.kernel.items()}
+    values |= {f"wire_{name}": value for name, value in observed.wire.items()}
+    values |= {f"resources_{name}": value for name, value in observed.resources.items()}
+    values["interference_cpu_ns"] = observed.interference_cpu_ns
+    values["interference_achieved_per_s"] = observed.interference_achieved_per_s
+    values["memory_pss_bytes"] = observed.memory_pss_bytes
+    values["daemon_cpu_ns"] = observed.daemon_cpu_ns
+    values["daemon_pss_bytes"] = observed.daemon_pss_bytes
+    values["transport"] = next((match.seen for match in observed.matches if match.edge == edge), None)
+    return values

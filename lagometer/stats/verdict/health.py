@@ -48,10 +48,10 @@ def examine(environment: Environment) -> tuple[Finding, ...]:
     findings = []
     for check, (spoils, judge) in CHECKS.items():
         try:
-            verdict, found, fix = judge(environment)
+            verdict, observation, fix = judge(environment)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError):
-            verdict, found, fix = "unknown", "cannot be read here", ""
-        findings.append(Finding(check, verdict, found, spoils, fix))
+            verdict, observation, fix = "unknown", "cannot be read here", ""
+        findings.append(Finding(check, verdict, observation, spoils, fix))
     return tuple(findings)
 
 
@@ -74,12 +74,12 @@ def _clock_source(environment: Environment) -> Outcome:
 
 def _clock_cost(environment: Environment) -> Outcome:
     cost_ns = float(_known(environment["clock_read_ns"]))
-    found = f"at most {cost_ns:.0f} ns a read"
+    observation = f"at most {cost_ns:.0f} ns a read"
     if cost_ns <= CLOCK_READ_NS_MAX:
-        return "ok", found, ""
+        return "ok", observation, ""
     return (
         "fail" if cost_ns > CLOCK_READ_NS_TERRIBLE else "warn",
-        found,
+        observation,
         "see clock-source; or the machine was busy",
     )
 
@@ -115,23 +115,27 @@ def _idle_states(environment: Environment) -> Outcome:
     states = environment["idle_states"]["states"]
     if not states:
         return "unknown", "no idle states visible; a host may still use them", ""
-    deep = [s for s in states if not s["disabled"] and (s["exit_latency_us"] or 0) > EXIT_LATENCY_US_MAX]
+    deep = [
+        state
+        for state in states
+        if not state["disabled"] and (state["exit_latency_us"] or 0) > EXIT_LATENCY_US_MAX
+    ]
     if not deep:
         return "ok", "none that takes more than 10 µs to leave", ""
     deepest = max(deep, key=lambda state: int(state["exit_latency_us"]))
-    found = f"{deepest['name']}, {deepest['exit_latency_us']} µs to leave"
-    return "warn", found, "cpupower idle-set --disable-by-latency 10, or hold /dev/cpu_dma_latency at 0"
+    observation = f"{deepest['name']}, {deepest['exit_latency_us']} µs to leave"
+    return "warn", observation, "cpupower idle-set --disable-by-latency 10, or hold /dev/cpu_dma_latency at 0"
 
 
 def _load(environment: Environment) -> Outcome:
     load = float(_known(environment["load"]["before"])[0])
     cpus = int(_known(environment["cpu"]["threads"]))
-    found = f"{load:.2f} over the last minute on {cpus} CPUs"
+    observation = f"{load:.2f} over the last minute on {cpus} CPUs"
     if load > cpus:
-        return "fail", found, "stop what else is running, or wait"
+        return "fail", observation, "stop what else is running, or wait"
     if load > LOAD_SHARE_MAX * cpus:
-        return "warn", found, "stop what else is running, or wait"
-    return "ok", found, ""
+        return "warn", observation, "stop what else is running, or wait"
+    return "ok", observation, ""
 
 
 def _steal(environment: Environment) -> Outcome:
@@ -140,18 +144,24 @@ def _steal(environment: Environment) -> Outcome:
     if last is None:
         first, last = {"total": 0, "steal": 0}, first
     share = (last["steal"] - first["steal"]) / (last["total"] - first["total"])
-    found = f"{share:.2%} of the CPU time went to other machines on this host"
+    observation = f"{share:.2%} of the CPU time went to other machines on this host"
     return (
-        ("warn", found, "measure on a machine of your own") if share > STEAL_SHARE_MAX else ("ok", found, "")
+        ("warn", observation, "measure on a machine of your own")
+        if share > STEAL_SHARE_MAX
+        else ("ok", observation, "")
     )
 
 
 def _cpus(environment: Environment) -> Outcome:
     allowed = len(_known(environment["cpu"]["allowed"]))
-    found = f"{allowed} of {environment['cpu']['threads']} may be used"
+    observation = f"{allowed} of {environment['cpu']['threads']} may be used"
     if allowed >= 2:
-        return "ok", found, ""
-    return "fail", found, "allow at least two: with one, a sender and its receiver never run at the same time"
+        return "ok", observation, ""
+    return (
+        "fail",
+        observation,
+        "allow at least two: with one, a sender and its receiver never run at the same time",
+    )
 
 
 def _rt_throttling(environment: Environment) -> Outcome:
@@ -159,10 +169,10 @@ def _rt_throttling(environment: Environment) -> Outcome:
     period_us = int(_known(environment["sysctls"]["kernel.sched_rt_period_us"]))
     if runtime_us < 0 or runtime_us >= period_us:
         return "ok", "off", ""
-    found = f"real-time threads get {runtime_us} of every {period_us} µs"
+    observation = f"real-time threads get {runtime_us} of every {period_us} µs"
     return (
         "warn",
-        found,
+        observation,
         "only for studies with scheduling: fifo that spin: sysctl kernel.sched_rt_runtime_us=-1",
     )
 
@@ -184,28 +194,30 @@ def _memlock(environment: Environment) -> Outcome:
     limit = environment["rlimits"]["memlock"]["soft"]
     if "IPC_LOCK" in (environment["capabilities"] or []) or limit is None:
         return "ok", "unlimited", ""
-    found = f"{limit // 1024} KiB"
+    observation = f"{limit // 1024} KiB"
     if limit >= MEMLOCK_BYTES_WANTED:
-        return "ok", found, ""
-    return "warn", found, "set memlock to unlimited in limits.conf, or give CAP_IPC_LOCK"
+        return "ok", observation, ""
+    return "warn", observation, "set memlock to unlimited in limits.conf, or give CAP_IPC_LOCK"
 
 
 def _socket_buffers(environment: Environment) -> Outcome:
     sysctls = environment["sysctls"]
     names = ("net.core.rmem_max", "net.core.wmem_max")
     small = [name for name in names if int(_known(sysctls[name])) < SOCKET_BYTES_WANTED]
-    found = f"receive at most {sysctls[names[0]]} B, send {sysctls[names[1]]} B"
+    observation = f"receive at most {sysctls[names[0]]} B, send {sysctls[names[1]]} B"
     if not small:
-        return "ok", found, ""
-    return "warn", found, "sysctl " + " ".join(f"{name}={SOCKET_BYTES_WANTED}" for name in small)
+        return "ok", observation, ""
+    return "warn", observation, "sysctl " + " ".join(f"{name}={SOCKET_BYTES_WANTED}" for name in small)
 
 
 def _fragments(environment: Environment) -> Outcome:
     limit = int(_known(environment["sysctls"]["net.ipv4.ipfrag_high_thresh"]))
-    found = f"{limit} B for incomplete datagrams, kept {environment['sysctls']['net.ipv4.ipfrag_time']} s"
+    observation = (
+        f"{limit} B for incomplete datagrams, kept {environment['sysctls']['net.ipv4.ipfrag_time']} s"
+    )
     if limit >= FRAGMENT_BYTES_WANTED:
-        return "ok", found, ""
-    return "warn", found, "sysctl net.ipv4.ipfrag_high_thresh=134217728 net.ipv4.ipfrag_time=3"
+        return "ok", observation, ""
+    return "warn", observation, "sysctl net.ipv4.ipfrag_high_thresh=134217728 net.ipv4.ipfrag_time=3"
 
 
 def _isolation(environment: Environment) -> Outcome:
@@ -220,10 +232,10 @@ def _isolation(environment: Environment) -> Outcome:
 
 def _shared_memory(environment: Environment) -> Outcome:
     free = int(_known(environment["shared_memory"]["free_bytes"]))
-    found = f"{free // 1024**2} MiB free in /dev/shm"
+    observation = f"{free // 1024**2} MiB free in /dev/shm"
     if free >= SHARED_MEMORY_BYTES_WANTED:
-        return "ok", found, ""
-    return "warn", found, "mount -o remount,size=1g /dev/shm (a container: --shm-size 1g)"
+        return "ok", observation, ""
+    return "warn", observation, "mount -o remount,size=1g /dev/shm (a container: --shm-size 1g)"
 
 
 def _swappiness(environment: Environment) -> Outcome:
@@ -236,11 +248,11 @@ def _swappiness(environment: Environment) -> Outcome:
 
 def _timer_slack(environment: Environment) -> Outcome:
     slack_ns = int(_known(environment["timer_slack_ns"]))
-    found = f"{slack_ns} ns inherited; workers set their own threads to 1 ns"
+    observation = f"{slack_ns} ns inherited; workers set their own threads to 1 ns"
     return (
-        ("ok", found, "")
+        ("ok", observation, "")
         if slack_ns <= TIMER_SLACK_DEFAULT_NS
-        else ("warn", found, "start from an ordinary shell")
+        else ("warn", observation, "start from an ordinary shell")
     )
 
 

@@ -39,16 +39,16 @@ def verdict(rows: pl.DataFrame, samples: pl.DataFrame, loss_max: float) -> Verdi
     absent = sum(int(row[name] or 0) for name in _ABSENT)
     attempted = int(row["n"] or 0) + absent
     loss = absent / attempted if attempted else None
-    found = response_growth(samples)
-    growth = found.per_s if found is not None else None
+    trend = response_growth(samples)
+    growth = trend.per_s if trend is not None else None
     reasons = [str(reason) for reason in row["reasons"]]
-    other = [reason for reason in reasons if reason.partition(":")[0] not in OF_LOAD]
-    if other:
-        return Verdict(None, "; ".join(other), loss, growth)
+    other_reasons = [reason for reason in reasons if reason.partition(":")[0] not in OF_LOAD]
+    if other_reasons:
+        return Verdict(None, "; ".join(other_reasons), loss, growth)
     if reasons:
         return Verdict(False, "; ".join(reasons), loss, growth)
     if loss is not None and loss > loss_max:
         return Verdict(False, f"{absent} of {attempted} messages did not arrive", loss, growth)
-    if found is not None and found.builds_up:
-        return Verdict(False, f"response times grow by {100 * found.per_s:.2g} % of the time", loss, growth)
+    if trend is not None and trend.builds_up:
+        return Verdict(False, f"response times grow by {100 * trend.per_s:.2g} % of the time", loss, growth)
     return Verdict(True, "", loss, growth)

@@ -97,8 +97,8 @@ def judge(
         reasons += _broken_promises(facts, rows)
         reasons += _inconsistent(facts, rows)
         reasons += trial_causes(facts.observed, facts.measure_end_ns - facts.measure_begin_ns)
-    if facts.keeps_saturated and reasons and all(each.startswith("rate-missed:") for each in reasons):
-        reasons = [SATURATED + each.removeprefix("rate-missed") for each in reasons]
+    if facts.keeps_saturated and reasons and all(reason.startswith("rate-missed:") for reason in reasons):
+        reasons = [SATURATED + reason.removeprefix("rate-missed") for reason in reasons]
     warnings = [*facts.warnings, *_classes(facts, rows, reasons), *_queues(facts, growths or {})]
     return not reasons, tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(warnings))
 
@@ -154,11 +154,11 @@ def _rate_missed(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator
 
 def _one_of_each_stream(facts: TrialFacts) -> Iterator[EdgeSpec]:
     """The first edge of each stream whose subscriber was there all the time, or else the first."""
-    found: dict[int, EdgeSpec] = {}
+    by_stream: dict[int, EdgeSpec] = {}
     for edge in facts.edges:
-        if edge.stream not in found or (edge.is_whole and not found[edge.stream].is_whole):
-            found[edge.stream] = edge
-    return iter(found.values())
+        if edge.stream not in by_stream or (edge.is_whole and not by_stream[edge.stream].is_whole):
+            by_stream[edge.stream] = edge
+    return iter(by_stream.values())
 
 
 def _nothing_received(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
@@ -181,11 +181,11 @@ def _broken_promises(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iter
             yield f"duplicated: {edge.name}, {row['duplicated']} messages"
         if row.get("corrupted"):
             yield f"corrupted: {edge.name}, {row['corrupted']} messages"
-    seen = {
+    reported = {
         (edge.receiver_node, edge.reader) for edge in facts.edges if rows.get(edge.name, {}).get("corrupted")
     }
     for reader in facts.readers:  # in warm-up or drain, so not in the rows
-        if reader.corrupted and (reader.node, reader.reader) not in seen:
+        if reader.corrupted and (reader.node, reader.reader) not in reported:
             yield f"corrupted: reader {reader.reader} of node {reader.node}, {reader.corrupted} messages"
 
 
@@ -195,10 +195,10 @@ def _inconsistent(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterato
         row = rows.get(edge.name, {})
         if row.get("unmatched") and edge.stream not in cut:
             yield f"records-inconsistent: {edge.name}, {row['unmatched']} messages nobody sent"
-        first, bound_ns = row.get("latency_min_ns"), row.get("clock_bound_ns") or 0
-        if first is not None and first + bound_ns < 0:
+        lowest_ns, bound_ns = row.get("latency_min_ns"), row.get("clock_bound_ns") or 0
+        if lowest_ns is not None and lowest_ns + bound_ns < 0:
             within = f", where their clocks are known to {bound_ns} ns" if bound_ns else ""
-            yield f"clock-inconsistent: {edge.name}, taken {-first} ns before it was published{within}"
+            yield f"clock-inconsistent: {edge.name}, taken {-lowest_ns} ns before it was published{within}"
 
 
 def _shifted(rows: dict[str, dict[str, Any]]) -> Iterator[str]:

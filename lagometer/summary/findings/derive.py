@@ -43,29 +43,29 @@ def findings(
     """
     declared = campaign.manifest.get("traps")
     declared = declared if isinstance(declared, dict) else {}
-    found = []
+    results = []
     rows = campaign.cells.iter_rows(named=True)
     cells = list(cells_of(campaign.manifest, campaign.environment, rows, campaign.journal))
-    grows = list(scaling(cells))
+    growth = list(scaling(cells))
     shares = scheduling([campaign]) if shares is None else shares
     for cell in cells:
         if only is not None and cell.cell not in only:
             continue
-        said = [*traps(cell, declared), *(each for rule in RULES for each in rule(cell))]
-        said += [each for of, each in grows if of is cell]
-        said += scheduling_findings(cell, shares)
-        found += [_finding(cell, each) for each in said]
-    return found
+        statements = [*traps(cell, declared), *(statement for rule in RULES for statement in rule(cell))]
+        statements += [statement for owner, statement in growth if owner is cell]
+        statements += scheduling_findings(cell, shares)
+        results += [_finding(cell, statement) for statement in statements]
+    return results
 
 
-def _finding(cell: CellEvidence, said: Said) -> Finding:
+def _finding(cell: CellEvidence, statement: Said) -> Finding:
     return Finding(
         cell=cell.cell,
-        kind=said.kind,
-        trials=said.trials,
+        kind=statement.kind,
+        trials=statement.trials,
         of_trials=len(cell.trials),
-        what=said.what,
-        number=said.number,
-        fix=said.fix,
-        source=said.source,
+        what=statement.what,
+        number=statement.number,
+        fix=statement.fix,
+        source=statement.source,
     )

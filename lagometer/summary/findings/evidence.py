@@ -85,8 +85,8 @@ class Trial:
 
 
 def _with_word(texts: object, word: str) -> list[str]:
-    found = [str(text) for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
-    return [rest.strip() for head, _, rest in (text.partition(":") for text in found) if head == word]
+    strings = [str(text) for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
+    return [rest.strip() for head, _, rest in (text.partition(":") for text in strings) if head == word]
 
 
 @dataclass(frozen=True)
@@ -136,12 +136,12 @@ class CellEvidence:
 
     def reported(self, adapter: str, setting: str) -> list[object]:
         """The values that an adapter reports of a setting: its contexts', or else its endpoints'."""
-        own = [each for each in self.objects if each.get("adapter") == adapter]
-        contexts = [each for each in own if each.get("object") == "context"]
-        for objects in (contexts, [each for each in own if each not in contexts]):
-            settings = [each.get("settings") or {} for each in objects]
-            if found := [_value(each[setting]) for each in settings if setting in each]:
-                return found
+        adapter_objects = [entry for entry in self.objects if entry.get("adapter") == adapter]
+        contexts = [entry for entry in adapter_objects if entry.get("object") == "context"]
+        for objects in (contexts, [entry for entry in adapter_objects if entry not in contexts]):
+            settings = [entry.get("settings") or {} for entry in objects]
+            if values := [_value(by_name[setting]) for by_name in settings if setting in by_name]:
+                return values
         return []
 
     @property
@@ -217,8 +217,8 @@ def cells_of(
             environment=_environment(manifest.get("study") or {}, factors or {}),
             options=manifest.get("options") or {},
             hosts={
-                host: said
-                for host, said in (manifest.get("hosts") or {}).items()
+                host: report
+                for host, report in (manifest.get("hosts") or {}).items()
                 if host in str((factors or {}).get("hosts") or "").split("+")
             },
             emulated=_emulated(manifest.get("study") or {}, factors or {}),
@@ -233,45 +233,45 @@ def _emulated(study: Json, factors: Json) -> list[str]:
 
 def _asked(study: Json, factors: Json) -> dict[str, dict[str, Any]]:
     """The options of a cell: the study's, or its part's, and over them those of its variant."""
-    of_cell, variant = _own(study, factors)
-    given = [
-        options for options in (of_cell.get("options"), variant.get("options")) if isinstance(options, dict)
+    part, variant = _own(study, factors)
+    option_sets = [
+        options for options in (part.get("options"), variant.get("options")) if isinstance(options, dict)
     ]
-    found: dict[str, dict[str, Any]] = {}
-    for options in given:
+    merged: dict[str, dict[str, Any]] = {}
+    for options in option_sets:
         for adapter, values in options.items():
-            found.setdefault(adapter, {}).update(values)
-    return found
+            merged.setdefault(adapter, {}).update(values)
+    return merged
 
 
 def _environment(study: Json, factors: Json) -> dict[str, str]:
     """The environment variables that the variant of a cell sets."""
-    given = _own(study, factors)[1].get("environment") or {}
-    return {str(name): str(value) for name, value in given.items()}
+    variables = _own(study, factors)[1].get("environment") or {}
+    return {str(name): str(value) for name, value in variables.items()}
 
 
 def _own(study: Json, factors: Json) -> tuple[Json, Json]:
     """The study of a cell, or its part, and its variant."""
-    of_cell = (study.get("parts") or {}).get(factors.get("part"), study)
-    return of_cell, (of_cell.get("variants") or {}).get(factors.get("variant")) or {}
+    part = (study.get("parts") or {}).get(factors.get("part"), study)
+    return part, (part.get("variants") or {}).get(factors.get("variant")) or {}
 
 
 def of_reasons(cell: CellEvidence, known: Iterable[tuple[str, str, str]]) -> Iterator[Said]:
     """A finding for each reason of `known` (code word, what happened, what to change) of failed trials."""
-    for word, what, fix in known:
+    for word, description, fix in known:
         trials = [trial for trial in cell.trials if trial.reasons(word)]
         if trials:
             number = trials[0].reasons(word)[0] or f"{len(trials)} trials"
-            yield Said(word, len(trials), what, number, fix, "docs/methodology/validity.md")
+            yield Said(word, len(trials), description, number, fix, "docs/methodology/validity.md")
 
 
 def _flat(entries: Iterable[Json]) -> dict[str, Any]:
     """Each setting's value in force, the first of those that objects report."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for entry in entries:
         for name, setting in (entry.get("settings") or {}).items():
-            found.setdefault(str(name), _value(setting))
-    return found
+            values.setdefault(str(name), _value(setting))
+    return values
 
 
 def _value(setting: object) -> object:

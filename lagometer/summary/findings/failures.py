@@ -153,5 +153,7 @@ def _died(cell: CellEvidence) -> Iterator[Said]:
         by_signal.setdefault(int(match[1]) if match else 0, []).append(trial)
     for signal, trials in by_signal.items():
         if signal in SIGNALS:
-            kind, what, fix = SIGNALS[signal]
-            yield Said(kind, len(trials), what, trials[0].reasons("worker-died")[0], fix, "man 7 signal")
+            kind, description, fix = SIGNALS[signal]
+            yield Said(
+                kind, len(trials), description, trials[0].reasons("worker-died")[0], fix, "man 7 signal"
+            )

@@ -46,25 +46,25 @@ def links(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _emulated(cell: CellEvidence) -> Iterator[Said]:
-    trials = [trial for trial in cell.trials if any(each.get("figures") for each in _of(trial))]
+    trials = [trial for trial in cell.trials if any(measured.get("figures") for measured in _of(trial))]
     if not trials:
         return
-    each = [link for trial in trials for link in _of(trial) if link.get("figures")]
-    changed = _changed(each)
-    back_ends = " and ".join(dict.fromkeys(f"{link['back_end']} on {link['device']}" for link in each))
+    measured = [link for trial in trials for link in _of(trial) if link.get("figures")]
+    changed = _changed(measured)
+    back_ends = " and ".join(dict.fromkeys(f"{link['back_end']} on {link['device']}" for link in measured))
     yield Said(
         "emulated-link",
         len(trials),
         "the link is emulated on one machine, and was measured before the workers started",
-        f"{cell.factors.get('link')} by {back_ends}: {', '.join(_measured(each))}{changed}",
+        f"{cell.factors.get('link')} by {back_ends}: {', '.join(_measured(measured))}{changed}",
         "compare with cells of other links on the same machine; a real link has more to it than its profile",
         "docs/methodology/links.md",
     )
 
 
 def _of(trial: Trial) -> Sequence[Mapping[str, Any]]:
-    found = trial.line.get("links")
-    return found if isinstance(found, list) else []
+    entries = trial.line.get("links")
+    return entries if isinstance(entries, list) else []
 
 
 def _measured(links_of_trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _measured(links_of_trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for figure in link["figures"]:
             by_name.setdefault(str(figure["what"]), []).append(figure)
     for name, figures in by_name.items():
-        values = [float(each["measured"]) for each in figures if each.get("measured") is not None]
+        values = [float(entry["measured"]) for entry in figures if entry.get("measured") is not None]
         if not values:
             continue
         texts = list(dict.fromkeys(_quantity(name, value) for value in (min(values), max(values))))
@@ -88,7 +88,7 @@ def _measured(links_of_trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _changed(links_of_trials: Sequence[Mapping[str, Any]]) -> str:
     """The changes of a link, as they were carried out in the first trial; how late one was in any."""
     all_changes = [(link.get("did") or {}).get("program") or {} for link in links_of_trials]
-    by_link = [list(did["changes"]) for did in all_changes if did.get("changes")]
+    by_link = [list(program["changes"]) for program in all_changes if program.get("changes")]
     late = [
         int(change["late_ns"]) for changes in by_link for change in changes if change["late_ns"] is not None
     ]
@@ -96,8 +96,8 @@ def _changed(links_of_trials: Sequence[Mapping[str, Any]]) -> str:
         return ""
     shown = [_change(change) for change in by_link[0][:CHANGES_SHOWN]]
     more = len(by_link[0]) - len(shown)
-    also = f" and {more} more" if more else ""
-    return f"; then {', '.join(shown)}{also} (at most {duration_text(max(late))} late)"
+    rest = f" and {more} more" if more else ""
+    return f"; then {', '.join(shown)}{rest} (at most {duration_text(max(late))} late)"
 
 
 def _change(change: Mapping[str, Any]) -> str:
@@ -114,21 +114,21 @@ def _change(change: Mapping[str, Any]) -> str:
 
 def _recovered(cell: CellEvidence) -> Iterator[Said]:
     """How long after an outage the first message came through, by edge."""
-    found: dict[str, list[int | None]] = {}
+    by_edge: dict[str, list[int | None]] = {}
     trials = 0
     for trial in cell.valid:
         outages = trial.line.get("outages") or ()
         trials += bool(outages)
-        for each in outages:
-            found.setdefault(str(each["edge"]), []).extend(each["recovered_ns"])
-    if not found:
+        for outage in outages:
+            by_edge.setdefault(str(outage["edge"]), []).extend(outage["recovered_ns"])
+    if not by_edge:
         return
     yield Said(
         "recovered-after-outage",
         trials,
         "how long after an outage of the emulated link the first message came through that was published "
         "since the outage began",
-        "; ".join(f"{edge} {_recovery(times)}" for edge, times in found.items()),
+        "; ".join(f"{edge} {_recovery(times)}" for edge, times in by_edge.items()),
         "a shorter period, or with `reliability: reliable` resends that are asked for sooner (heartbeat "
         "period, TCP's time-out), shorten it; a message can't come sooner than the link's delay",
         "docs/methodology/links.md#links-that-change",
@@ -136,13 +136,13 @@ def _recovered(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _recovery(times_ns: Sequence[int | None]) -> str:
-    known = [each for each in times_ns if each is not None]
-    of = f"{len(times_ns)} outages"
+    known = [time_ns for time_ns in times_ns if time_ns is not None]
+    outages = f"{len(times_ns)} outages"
     if not known:
-        return f"recovered after none of {of} before the next, or before the trial ended"
+        return f"recovered after none of {outages} before the next, or before the trial ended"
     figures = f"median of {len(known)}, {max(known) / 1e6:.3g} ms at most"
     if len(known) < len(times_ns):
-        figures += f"; nothing came before the next after {len(times_ns) - len(known)} of {of}"
+        figures += f"; nothing came before the next after {len(times_ns) - len(known)} of {outages}"
     return f"recovered after {median(known) / 1e6:.3g} ms ({figures})"
 
 
@@ -158,17 +158,17 @@ def _quantity(name: str, value: float) -> str:
 
 def _bursts(cell: CellEvidence) -> Iterator[Said]:
     """RELIABLE keeps the order, so what was published behind a message that is late waits for it."""
-    seen = [(trial, found) for trial in cell.valid if (found := _burst(cell, trial))]
-    if not seen:
+    bursts = [(trial, worst) for trial in cell.valid if (worst := _burst(cell, trial))]
+    if not bursts:
         return
-    _, (edge, late_ns, behind) = max(seen, key=lambda each: each[1][1])
+    _, (edge, late_ns, waiting) = max(bursts, key=lambda burst: burst[1][1])
     late = duration_text(late_ns)
     yield Said(
         "delivered-in-bursts",
-        len(seen),
+        len(bursts),
         "for a while nothing was delivered, then several messages at once: RELIABLE keeps their order, so "
         "they waited for one that had to be sent again",
-        f"{edge}: one message was {late} later than the fastest, and about {behind:,} came together with it",
+        f"{edge}: one message was {late} later than the fastest, and about {waiting:,} came together with it",
         "a lossy link does this: ask for resends sooner (heartbeat period), or use "
         "`reliability: best_effort` where only the newest message counts",
         "DDSI-RTPS 2.5, 8.4 (heartbeats and acknowledgements)",
@@ -179,11 +179,13 @@ def _burst(cell: CellEvidence, trial: Trial) -> tuple[str, float, int] | None:
     """The worst edge of a trial: by how much its latest message was later than the fastest, beyond jitter,
     and how many waited for it. Only of links that lose frames: elsewhere a held-up process does the same."""
     asked = {
-        str(each["what"]): float(each["asked"]) for link in _of(trial) for each in link.get("figures", ())
+        str(figure["what"]): float(figure["asked"])
+        for link in _of(trial)
+        for figure in link.get("figures", ())
     }
     if not asked.get("loss") or trial.warnings("queue-builds-up"):
         return None
-    found = []
+    bursts = []
     for row in trial.rows:
         least, most, rate_hz = (
             row.get(name) for name in ("latency_min_ns", "latency_max_ns", "rate_intended_hz")
@@ -192,7 +194,7 @@ def _burst(cell: CellEvidence, trial: Trial) -> tuple[str, float, int] | None:
         if ARROW not in str(row.get("edge")) or not reliable or not (least and most and rate_hz):
             continue
         late_ns = float(most) - float(least) - JITTERS * asked.get("jitter_ns", 0.0)
-        behind = int(late_ns / NS_PER_S * float(rate_hz))
-        if behind >= BEHIND_MIN:
-            found.append((str(row["edge"]), late_ns, behind))
-    return max(found, key=lambda each: each[1], default=None)
+        waiting = int(late_ns / NS_PER_S * float(rate_hz))
+        if waiting >= BEHIND_MIN:
+            bursts.append((str(row["edge"]), late_ns, waiting))
+    return max(bursts, key=lambda burst: burst[1], default=None)

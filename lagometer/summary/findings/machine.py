@@ -137,23 +137,23 @@ def _clocks(cell: CellEvidence) -> Iterator[Said]:
 
 def _bounded(known: Sequence[tuple[Trial, Json]]) -> Said:
     """What is known of one-way figures, and which of them are below what is known."""
-    most: dict[str, int] = {}
+    bounds_ns: dict[str, int] = {}
     for _, row in known:
-        most[str(row["edge"])] = max(most.get(str(row["edge"]), 0), int(row["clock_bound_ns"]))
+        bounds_ns[str(row["edge"])] = max(bounds_ns.get(str(row["edge"]), 0), int(row["clock_bound_ns"]))
     below = {
         str(row["edge"])
         for _, row in known
         if row.get("latency_p50_ns") is not None and row["latency_p50_ns"] < row["clock_bound_ns"]
     }
-    told = ", ".join(
+    text = ", ".join(
         f"{edge} ± {duration_text(bound_ns)}" + (" (p50 is below that)" if edge in below else "")
-        for edge, bound_ns in sorted(most.items())
+        for edge, bound_ns in sorted(bounds_ns.items())
     )
     return Said(
         "one-way-bound",
         len({id(trial) for trial, _ in known}),
         "one-way figures are between two clocks, whose offset is known to a bound: each may be off by that",
-        told,
+        text,
         "measure a round trip where that is too much; name a link `symmetric: true` if it is",
         "docs/methodology/clocks.md",
     )
@@ -163,16 +163,16 @@ def _hosts(cell: CellEvidence) -> Iterator[Said]:
     """Hosts with another build of an adapter or of the worker, by hashes and versions."""
     names = dict.fromkeys(name for host in cell.hosts.values() for name in host.get("files") or {})
     for name in names:
-        found = {
-            host: (str(said["files"][name] or "no file")[:12], (said.get("adapters") or {}).get(name))
-            for host, said in cell.hosts.items()
-            if name in (said.get("files") or {})
+        by_host = {
+            host: (str(report["files"][name] or "no file")[:12], (report.get("adapters") or {}).get(name))
+            for host, report in cell.hosts.items()
+            if name in (report.get("files") or {})
         }
-        if len(set(found.values())) < 2:
+        if len(set(by_host.values())) < 2:
             continue
         builds = [
             f"{host} has {digest}{f' of version {version}' if version else ''}"
-            for host, (digest, version) in found.items()
+            for host, (digest, version) in by_host.items()
         ]
         yield Said(
             "hosts-differ",

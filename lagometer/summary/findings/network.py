@@ -37,7 +37,7 @@ def _receive_buffer(cell: CellEvidence) -> Iterator[Said]:
     if payload is not None:
         numbers.append(f"a message has {size_text(payload)}")
     larger = payload is not None and buffer_bytes is not None and payload > buffer_bytes
-    what = (
+    description = (
         "a message is larger than a socket's receive buffer"
         if larger
         else "a socket's receive buffer was full"
@@ -45,7 +45,7 @@ def _receive_buffer(cell: CellEvidence) -> Iterator[Said]:
     yield Said(
         "message-exceeds-receive-buffer" if larger else "receive-buffer-overflow",
         len(trials),
-        f"{what}, and the kernel dropped datagrams; {_what_became(trials)}",
+        f"{description}, and the kernel dropped datagrams; {_what_became(trials)}",
         ", ".join(numbers),
         f"raise the receive buffer: {_buffer_option(cell)}, and `sysctl net.core.rmem_max` "
         f"(now {_size(cell.sysctl('net.core.rmem_max'))}) so that the kernel grants it",

@@ -135,7 +135,9 @@ def queues(cell: CellEvidence) -> Iterator[Said]:
 
 def _of_count(cell: CellEvidence, counted: Counted) -> Iterator[Said]:
     trials = [trial for trial in cell.trials if trial.count(counted.column) > 0 and counted.counts(trial)]
-    ended = [trial for trial in trials if any(LIFESPAN in each for each in trial.warnings(counted.column))]
+    ended = [
+        trial for trial in trials if any(LIFESPAN in warning for warning in trial.warnings(counted.column))
+    ]
     yield from _counted(cell, _outlived(counted), ended)
     yield from _counted(cell, counted, [trial for trial in trials if trial not in ended])
 
@@ -143,7 +145,7 @@ def _of_count(cell: CellEvidence, counted: Counted) -> Iterator[Said]:
 def _counted(cell: CellEvidence, counted: Counted, trials: Sequence[Trial]) -> Iterator[Said]:
     if not trials:
         return
-    lifespans = [each.partition(LIFESPAN)[2] for each in trials[0].warnings(counted.column)]
+    lifespans = [warning.partition(LIFESPAN)[2] for warning in trials[0].warnings(counted.column)]
     depth = cell.factors.get("depth")
     number = counted.number.format(
         count=f"{sum(trial.count(counted.column) for trial in trials):,}",

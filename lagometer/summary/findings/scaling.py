@@ -28,10 +28,12 @@ def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]
     for cell in cells:
         match = _SIZED.fullmatch(str(cell.factors.get("workload")))
         if match:
-            others = tuple(sorted((k, str(v)) for k, v in cell.factors.items() if k != "workload"))
+            others = tuple(
+                sorted((name, str(value)) for name, value in cell.factors.items() if name != "workload")
+            )
             groups.setdefault((match[1], *others), []).append((int(match[2]), cell))
     for (family, *_), group in groups.items():
-        ordered = sorted(group, key=lambda each: each[0])
+        ordered = sorted(group, key=lambda item: item[0])
         if ordered[0][0] < ordered[-1][0]:
             yield from _end(ordered)
         if family == "fanout" and ordered[0][0] < ordered[-1][0]:
@@ -41,11 +43,11 @@ def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]
 
 def _end(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:
     """The first size from which on workers die, hang or don't meet, where smaller ones are valid."""
-    ended = [(nodes, cell, found) for nodes, cell in ordered if (found := _ends(cell))]
+    ended = [(nodes, cell, endings) for nodes, cell in ordered if (endings := _ends(cell))]
     if not ended:
         return
     nodes, cell, ends = ended[0]
-    alive = [smaller for smaller, each in ordered if smaller < nodes and each.valid]
+    alive = [smaller for smaller, smaller_cell in ordered if smaller < nodes and smaller_cell.valid]
     if not alive:
         return
     yield (
@@ -64,8 +66,8 @@ def _end(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvid
 
 def _ends(cell: CellEvidence) -> list[str]:
     """Of each trial that ended so, the first of these reasons."""
-    of_trials = ([said for code in ENDS for said in trial.reasons(code)] for trial in cell.trials)
-    return [said[0] for said in of_trials if said]
+    reasons_by_trial = ([reason for code in ENDS for reason in trial.reasons(code)] for trial in cell.trials)
+    return [reasons[0] for reasons in reasons_by_trial if reasons]
 
 
 def _discovery(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:
@@ -78,11 +80,11 @@ def _discovery(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[Ce
     if len(points) < TRIALS_MIN or len({subscribers for subscribers, _ in points}) < 2:
         return
     x, y = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
-    slope, half = slope_of(x, y)
+    slope, half_width = slope_of(x, y)
     fewest, most = x.min(), x.max()
-    if slope - half <= 0.0 or slope * (most - fewest) < GROWTH_MIN * float(np.median(y[x == fewest])):
+    if slope - half_width <= 0.0 or slope * (most - fewest) < GROWTH_MIN * float(np.median(y[x == fewest])):
         return
-    low, high = (duration_text(slope + sign * half) for sign in (-1.0, 1.0))
+    low, high = (duration_text(slope + sign * half_width) for sign in (-1.0, 1.0))
     cell = ordered[-1][1]
     yield (
         cell,
@@ -115,7 +117,7 @@ def _copies(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellE
     if not (share >= COPY_MIN or (share <= COPY_MAX and first >= 1.0)):
         return
     cell = ordered[-1][1]
-    told = f"{first:.3g} datagrams a message with {fewest:.0f}, {last:.3g} with {most:.0f}"
+    text = f"{first:.3g} datagrams a message with {fewest:.0f}, {last:.3g} with {most:.0f}"
     if share >= COPY_MIN:
         yield (
             cell,
@@ -123,7 +125,7 @@ def _copies(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellE
                 "a-copy-for-each-subscriber",
                 len(cell.valid),
                 "each subscriber is sent its own copy of every message (unicast)",
-                told,
+                text,
                 "let the middleware send by multicast, or by shared memory, if sending takes too long",
                 "docs/methodology/findings.md",
             ),
@@ -135,7 +137,7 @@ def _copies(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellE
                 "one-copy-for-all",
                 len(cell.valid),
                 "all subscribers get the same datagrams (multicast)",
-                told,
+                text,
                 "nothing; on Wi-Fi, where multicast is slow and is not acknowledged, prefer unicast",
                 "docs/methodology/findings.md",
             ),
@@ -144,12 +146,12 @@ def _copies(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellE
 
 def _datagrams_per_message(trial: Trial) -> float | None:
     """How many UDP datagrams left for each message that was sent; None where messages went another way."""
-    seen = trial.line.get("evidence") or {}
-    datagrams = (seen.get("network") or {}).get("udp_sent")
+    evidence = trial.line.get("evidence") or {}
+    datagrams = (evidence.get("network") or {}).get("udp_sent")
     workers = (trial.line.get("counters") or {}).values()
     sent = sum(writer.get("sent") or 0 for worker in workers for writer in worker.get("writers", ()))
     over_udp = {row.get("transport") for row in trial.rows if row.get("transport")} == {"udp"}
-    if not seen.get("private") or not datagrams or not sent or not over_udp:
+    if not evidence.get("private") or not datagrams or not sent or not over_udp:
         return None
     return float(datagrams) / float(sent)
 
@@ -159,6 +161,6 @@ def slope_of(x: Floats, y: Floats) -> tuple[float, float]:
 
     The interval is too narrow where y is not linear in x; the slope is then the mean growth.
     """
-    found = scipy.stats.linregress(x, y)
-    half = float(scipy.special.stdtrit(len(x) - 2, 0.975) * found.stderr)
-    return float(found.slope), half
+    fit = scipy.stats.linregress(x, y)
+    half_width = float(scipy.special.stdtrit(len(x) - 2, 0.975) * fit.stderr)
+    return float(fit.slope), half_width

@@ -62,7 +62,7 @@ def _rate_missed(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _late(cell: CellEvidence) -> Iterator[Said]:
-    for word, what in (
+    for word, description in (
         ("skipped", "the sender dropped messages that were late"),
         ("shifted", "the sender was late, and its schedule moved"),
     ):
@@ -71,7 +71,7 @@ def _late(cell: CellEvidence) -> Iterator[Said]:
             yield Said(
                 f"schedule-{word}",
                 len(trials),
-                f"{what} (`late: {'skip' if word == 'skipped' else 'shift'}`), so the load was below "
+                f"{description} (`late: {'skip' if word == 'skipped' else 'shift'}`), so the load was below "
                 "what was asked",
                 trials[0].warnings(word)[0] or f"{len(trials)} trials",
                 "lower the rate, or use `late: burst` to keep every message",

@@ -19,40 +19,44 @@ def settings(cell: CellEvidence) -> Iterator[Said]:
         for name, value in cell.asked.get(adapter, {}).items():
             declared = cell.options.get(adapter, {}).get(name)
             if declared is not None and _has_effect(cell, declared.get("only_with") or {}):
-                told = confirmation(name, value, declared, partial(cell.reported, adapter))
-                yield from _said(cell, f"{adapter}: {name}", value, told)
+                outcome = confirmation(name, value, declared, partial(cell.reported, adapter))
+                yield from _said(cell, f"{adapter}: {name}", value, outcome)
     for name, value in cell.environment.items():
-        found = [each for adapter in cell.adapters for each in cell.reported(adapter, name)]
-        others = [each for each in found if str(each) != value]
-        told = Confirmation(
-            not others if found else None, name, others[0] if others else None, silent=(name,)
+        reported = [
+            reported_value for adapter in cell.adapters for reported_value in cell.reported(adapter, name)
+        ]
+        others = [reported_value for reported_value in reported if str(reported_value) != value]
+        outcome = Confirmation(
+            not others if reported else None, name, others[0] if others else None, silent=(name,)
         )
-        yield from _said(cell, f"environment variable {name}", value, told)
+        yield from _said(cell, f"environment variable {name}", value, outcome)
 
 
 def _has_effect(cell: CellEvidence, only_with: dict[str, list[str]]) -> bool:
     return all(str(cell.factors.get(factor)) in values for factor, values in only_with.items())
 
 
-def _said(cell: CellEvidence, what: str, value: object, told: Confirmation) -> Iterator[Said]:
+def _said(cell: CellEvidence, label: str, value: object, outcome: Confirmation) -> Iterator[Said]:
     trials = len(cell.trials)
-    if told.in_force is False:
-        of = "" if what.endswith(f" {told.setting}") else f"{told.setting} "
+    if outcome.in_force is False:
+        prefix = "" if label.endswith(f" {outcome.setting}") else f"{outcome.setting} "
         yield Said(
             "setting-not-in-force",
             trials,
             "an option has another value in force than the study asks for",
-            f"{what} {value} asked for, {of}{told.value} in force",
+            f"{label} {value} asked for, {prefix}{outcome.value} in force",
             "read the adapter's page under adapters/: the middleware may round, bound or ignore it",
             SOURCE,
         )
-    elif told.in_force is None and cell.described:
-        silent = f"no object reports {' or '.join(told.silent)}" if told.silent else "no object reports it"
+    elif outcome.in_force is None and cell.described:
+        silent = (
+            f"no object reports {' or '.join(outcome.silent)}" if outcome.silent else "no object reports it"
+        )
         yield Said(
             "setting-not-confirmed",
             trials,
             "it is not confirmed that an option is in force",
-            f"{what} {value} asked for, not confirmed: {silent}",
+            f"{label} {value} asked for, not confirmed: {silent}",
             "hold the cell against one without the option, or look at the middleware's own log",
             SOURCE,
         )

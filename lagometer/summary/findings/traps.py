@@ -63,10 +63,10 @@ def holds(cell: CellEvidence, adapter: str, condition: str) -> bool:
 def value_of(cell: CellEvidence, adapter: str, term: str) -> Value:
     """The value of one side of a condition; None where it is not known."""
     name, _, default = term.partition("|")
-    found = _named(cell, adapter, name)
-    if found is None and default:
+    value = _named(cell, adapter, name)
+    if value is None and default:
         return _plain(default)
-    return found
+    return value
 
 
 def _named(cell: CellEvidence, adapter: str, name: str) -> Value:
