@@ -4,7 +4,8 @@ told.
 
 A question and its answer are one datagram each. Whatever holds one of them up makes the time between question
 and answer longer, and never the stamps wrong: `sent` and `answered` are taken before a datagram goes,
-`received` and `returned` after one has come.
+`received` and `returned` after one has come. Beside these two stands how long the datagram had lain in the
+kernel by then, where the kernel's own stamp tells that.
 """
 
 from __future__ import annotations
@@ -17,25 +18,33 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from lagometer.agent.kernel_stamps import BESIDE_BYTES, UNKNOWN, KernelStamps, stamp_of, wish_for_stamps
+
 _QUESTION, _ANSWER = b"lag?", b"lag!"
-_FORMAT = struct.Struct("!4sQqq")  # what it is, its number, received and answered on the clock of who answers
+# What it is, its number, received and answered on the clock of who answers, how long the question had lain.
+_FORMAT = struct.Struct("!4sQqqq")
 AWAITED_MAX = 1024  # questions without an answer that are remembered
 
 Peer = tuple[str, str, int]  # name, address, port
-Stamps = tuple[str, int, int, int, int]  # of whom; sent, received, answered, returned
+# Of whom; sent, received, answered, returned; how long question and answer had lain in the kernel.
+Stamps = tuple[str, int, int, int, int, int, int]
 
 
 class ClockExchange:
     """Asks, answers, and keeps what came back. It owns one UDP socket on `address`, which has its port."""
 
-    def __init__(self, address: str, selector: selectors.BaseSelector) -> None:
-        """Raises OSError where the host has no such address."""
+    def __init__(
+        self, address: str, selector: selectors.BaseSelector, kernel: KernelStamps | None = None
+    ) -> None:
+        """Raises OSError where the host has no such address. kernel: what its stamps are read by."""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
             self._socket.bind((address, 0))
         except OSError as error:
             self._socket.close()
             raise OSError(error.errno, f"address {address} of this host: {error.strerror}") from error
+        self._kernel = kernel or KernelStamps()
+        wish_for_stamps(self._socket)  # without them none comes beside a datagram
         self._selector = selector
         self._selector.register(self._socket, selectors.EVENT_READ, self.hear)
         self._number = 0
@@ -49,33 +58,39 @@ class ClockExchange:
 
     def ask(self, peers: Sequence[Peer]) -> None:
         """Asks each of these once. What can't be sent now is left out."""
+        self._kernel.look()
         for name, address, port in peers:
             self._number += 1
             while len(self._awaited) >= AWAITED_MAX:
                 del self._awaited[next(iter(self._awaited))]
             sent_ns = time.monotonic_ns()
             with contextlib.suppress(OSError):
-                self._socket.sendto(_FORMAT.pack(_QUESTION, self._number, 0, 0), (address, port))
+                self._socket.sendto(_FORMAT.pack(_QUESTION, self._number, 0, 0, 0), (address, port))
                 self._awaited[self._number] = (name, sent_ns)
 
     def hear(self) -> None:
         """Answers what is asked, and keeps what is answered. Anything else is not ours."""
         while True:
             try:
-                data, sender = self._socket.recvfrom(_FORMAT.size + 1)
+                data, beside, _, sender = self._socket.recvmsg(_FORMAT.size + 1, BESIDE_BYTES)
             except OSError:  # nothing more; or a port that nobody has any more
                 return
             arrived_ns = time.monotonic_ns()
             if len(data) != _FORMAT.size:
                 continue
-            kind, number, received_ns, answered_ns = _FORMAT.unpack(data)
+            self._kernel.look()
+            stamp_ns = stamp_of(beside)
+            kind, number, received_ns, answered_ns, lain_ns = _FORMAT.unpack(data)
             if kind == _QUESTION:
+                lain_ns = self._kernel.lain_ns(stamp_ns, arrived_ns)
                 with contextlib.suppress(OSError):
-                    answer = _FORMAT.pack(_ANSWER, number, arrived_ns, time.monotonic_ns())
+                    answer = _FORMAT.pack(_ANSWER, number, arrived_ns, time.monotonic_ns(), lain_ns)
                     self._socket.sendto(answer, sender)
             elif kind == _ANSWER and number in self._awaited:
                 name, sent_ns = self._awaited.pop(number)
-                self._found.append((name, sent_ns, received_ns, answered_ns, arrived_ns))
+                back_ns = self._kernel.lain_ns(stamp_ns, arrived_ns, since_ns=sent_ns)
+                known_ns = max(lain_ns, UNKNOWN)
+                self._found.append((name, sent_ns, received_ns, answered_ns, arrived_ns, known_ns, back_ns))
 
     @property
     def waits(self) -> bool:

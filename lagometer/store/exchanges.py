@@ -5,7 +5,7 @@ other."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,19 +14,30 @@ import polars as pl
 from lagometer.store.format import EXCHANGES_SCHEMA
 
 Times = npt.NDArray[np.int64]
+UNKNOWN = -1  # how long something had lain in the kernel, where the kernel's stamp is not known
+_NONE: Times = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Exchanges:
     """Questions of one host to another, an entry for each that was answered.
 
-    sent, returned: on the clock of who asked; received, answered: on the other's.
+    sent, returned: on the clock of who asked; received, answered: on the other's. received_lain,
+    returned_lain: how long question and answer had lain in the kernel before `received` and `returned`, in
+    ns, or UNKNOWN; of none where they are left out.
     """
 
     sent: Times
     received: Times
     answered: Times
     returned: Times
+    received_lain: Times = field(default_factory=_NONE.copy)
+    returned_lain: Times = field(default_factory=_NONE.copy)
+
+    def __post_init__(self) -> None:
+        for name in ("received_lain", "returned_lain"):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(len(self.sent), UNKNOWN, np.int64))
 
     def __len__(self) -> int:
         return len(self.sent)
@@ -38,7 +49,23 @@ class Exchanges:
             self.received - answering_ns,
             self.answered - answering_ns,
             self.returned - asking_ns,
+            self.received_lain,
+            self.returned_lain,
         )
+
+    def by_kernel(self) -> Exchanges:
+        """Returns those whose question and answer the kernel stamped, with its stamps for the agents'."""
+        known = (self.received_lain >= 0) & (self.returned_lain >= 0)
+        return Exchanges(
+            self.sent[known],
+            (self.received - self.received_lain)[known],
+            self.answered[known],
+            (self.returned - self.returned_lain)[known],
+        )
+
+    def round_trips(self) -> Times:
+        """Returns how long question and answer were on their ways, without what lay between them."""
+        return (self.returned - self.sent) - (self.answered - self.received)
 
 
 @dataclass(frozen=True)
@@ -59,8 +86,9 @@ class HostExchanges:
 
 
 def exchanges_of(stamps: Sequence[Sequence[int]]) -> Exchanges:
-    """Returns exchanges from rows of four time stamps, in the order of the fields."""
-    columns = np.array(stamps, dtype=np.int64).reshape(-1, 4).T
+    """Returns exchanges from rows of all fields, in their order, or of the four time stamps alone."""
+    width = len(stamps[0]) if stamps else 4
+    columns = np.array(stamps, dtype=np.int64).reshape(-1, width).T
     return Exchanges(*columns)
 
 
@@ -75,6 +103,8 @@ def exchanges_frame(exchanges: Sequence[HostExchanges]) -> pl.DataFrame | None:
                 "received_ns": pair.stamps.received,
                 "answered_ns": pair.stamps.answered,
                 "returned_ns": pair.stamps.returned,
+                "received_lain_ns": _known(pair.stamps.received_lain),
+                "returned_lain_ns": _known(pair.stamps.returned_lain),
             },
             schema=EXCHANGES_SCHEMA,
         )
@@ -82,3 +112,8 @@ def exchanges_frame(exchanges: Sequence[HostExchanges]) -> pl.DataFrame | None:
         if len(pair.stamps)
     ]
     return pl.concat(frames).sort("sent_ns", maintain_order=True) if frames else None
+
+
+def _known(lain: Times) -> pl.Series:
+    """Returns them with null for what is not known."""
+    return pl.Series(lain).set(pl.Series(lain) < 0, None)

@@ -125,6 +125,8 @@ EXCHANGES_SCHEMA: dict[str, pl.DataType] = {
     "received_ns": pl.Int64(),
     "answered_ns": pl.Int64(),
     "returned_ns": pl.Int64(),
+    "received_lain_ns": pl.Int64(),
+    "returned_lain_ns": pl.Int64(),
 }
 RESOURCES_SCHEMA: dict[str, pl.DataType] = {
     "host": pl.String(),

@@ -2,7 +2,8 @@
  *
  * Preloaded into the processes of a host, it gives that host a CLOCK_MONOTONIC of its own: ahead of the kernel's by
  * LAGOMETER_TEST_AHEAD_NS (negative: behind), and faster by LAGOMETER_TEST_DRIFT_PPM from LAGOMETER_TEST_BASE_NS on;
- * the clocks that it is compared with, too. Sleeping until a time is by that clock, too. Nothing that ships loads this.
+ * the clocks that it is compared with, too, and the kernel's stamps of datagrams. Sleeping until a time is by that
+ * clock, too. Nothing that ships loads this.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,6 +12,8 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,6 +44,30 @@ int clock_gettime(clockid_t clock, struct timespec* time) {
   if (is_ours) *time = to_time(to_ns(time) + drift_ns(to_ns(&kernel)) + setting("LAGOMETER_TEST_AHEAD_NS"));
   if (clock == CLOCK_REALTIME) *time = to_time(to_ns(time) + drift_ns(to_ns(&kernel)));
   return 0;
+}
+
+/* What a stamp of CLOCK_REALTIME would have been on a host with this clock. */
+static struct timespec shown(struct timespec stamp) {
+  struct timespec real;
+  struct timespec monotonic;
+  syscall(SYS_clock_gettime, CLOCK_REALTIME, &real);
+  syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &monotonic);
+  return to_time(to_ns(&stamp) + drift_ns(to_ns(&monotonic) - to_ns(&real) + to_ns(&stamp)));
+}
+
+ssize_t recvmsg(int end, struct msghdr* message, int flags) {
+  static ssize_t (*receive)(int, struct msghdr*, int) = NULL;
+  if (receive == NULL) *(void**)&receive = dlsym(RTLD_NEXT, "recvmsg");
+  const ssize_t size = receive(end, message, flags);
+  for (struct cmsghdr* each = size < 0 ? NULL : CMSG_FIRSTHDR(message); each != NULL;
+       each = CMSG_NXTHDR(message, each)) {
+    if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_TIMESTAMPNS) continue;
+    struct timespec stamp;
+    memcpy(&stamp, CMSG_DATA(each), sizeof stamp);
+    stamp = shown(stamp);
+    memcpy(CMSG_DATA(each), &stamp, sizeof stamp);
+  }
+  return size;
 }
 
 /* The kernel's time at which this host's clock shows another. */

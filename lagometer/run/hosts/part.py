@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from lagometer.agent.capture import Captured
 from lagometer.agent.daemons import Done as DaemonDone
+from lagometer.agent.exchange import Stamps
 from lagometer.agent.frames import Frame
 from lagometer.agent.load import Done as LoadDone
 from lagometer.agent.observe.scheduler import Recorded, ThreadNumbers
@@ -23,8 +24,9 @@ from lagometer.run.hosts.link import AgentLink, ClockOffset
 class HostOutcome:
     """What came of a trial on one host. clock: how it stood to the conductor's; files: by adapter the SHA-256
     of its library, and that of the worker; exchanged: time stamps with other hosts, as their agents wrote
-    them (name; sent, received, answered, returned); captured: what the capture of its packets tells; packets:
-    the file of them, which is the reader's to keep or to remove; None in each: not so far."""
+    them (name; sent, received, answered, returned; how long question and answer had lain in the kernel, -1:
+    not known); captured: what the capture of its packets tells; packets: the file of them, which is the
+    reader's to keep or to remove; None in each: not so far."""
 
     name: str
     workers: tuple[int, ...]
@@ -35,7 +37,7 @@ class HostOutcome:
     daemons: tuple[DaemonDone, ...] = ()
     hello: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str | None] = field(default_factory=dict)
-    exchanged: tuple[tuple[str, int, int, int, int], ...] = ()
+    exchanged: tuple[Stamps, ...] = ()
     captured: Captured | None = None
     packets: Path | None = None
     probed: Mapping[int, bytes] = field(default_factory=dict)  # by worker: what its probe wrote
@@ -77,7 +79,7 @@ class HostPart:
         self.loaded = self.collected = self.finished = self.ended = False
         self.clock_port = 0  # where its agent answers others; 0: nowhere
         self.exchanging = False
-        self._exchanged: list[tuple[str, int, int, int, int]] = []
+        self._exchanged: list[Stamps] = []
         self.load_wrong: str | None = None
         self._load: LoadDone | None = None
         self._daemons: tuple[DaemonDone, ...] = ()
@@ -299,6 +301,6 @@ class HostPart:
         )
 
 
-def _stamps(stamps: Sequence[Any]) -> tuple[str, int, int, int, int]:
-    name, sent, received, answered, returned = stamps
-    return str(name), int(sent), int(received), int(answered), int(returned)
+def _stamps(stamps: Sequence[Any]) -> Stamps:
+    name, sent, received, answered, returned, there, back = stamps
+    return str(name), int(sent), int(received), int(answered), int(returned), int(there), int(back)

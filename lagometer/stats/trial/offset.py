@@ -13,7 +13,9 @@ different the two ways are.
 
 *Narrow bound.* If both ways take the same time when nothing holds a message up, an exchange that was not held
 up shows the offset at its middle. A line through the fastest of the exchanges is then the offset (minimum
-filter, with the drift as its slope). What no exchange can show is by how much the two ways differ after all:
+filter, with the drift as its slope). Where the kernel stamped what came, its stamps are taken: no wake-up of
+who waits is in them. The hard bound has none of them: they rest on a clock of the day that anyone may set,
+and it rests on nothing but the drift. What no exchange can show is by how much the two ways differ after all:
 a quarter of the fastest round trip is allowed for that. Whoever names a link symmetric vouches for it: no
 two-way exchange can tell an asymmetry from an offset.
 
@@ -35,6 +37,7 @@ Times = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 FASTEST_SHARE = 0.15  # of the exchanges, for the line
 FASTEST_MIN = 6
+KERNEL_SHARE_MIN = 0.5  # of the exchanges that a side began, for which the kernel's stamps must be there
 ASYMMETRY_SHARE = 1 / 4  # of the fastest round trip
 ERRORS = 4.0  # standard errors of the line that are allowed for
 ROUNDING_NS = 2.0  # of numbers below 2^53, added up a few times
@@ -157,8 +160,10 @@ def narrowed(offset: Offset, ours: Iterable[Exchanges], others: Iterable[Exchang
     None where there are too few exchanges that one side began, or where they show that the ways are not
     alike: the line leaves the hard bound.
     """
-    # Who asks is awake when the answer comes, and who is asked is not: the ways differ by a wake-up, to the
-    # other side if the other asks. So each side has a line of its own, and the offset is midway.
+    # Without the kernel's stamps, who asks is awake when the answer comes, and who is asked is not: the ways
+    # differ by a wake-up, to the other side if the other asks. So each side has a line of its own, and the
+    # offset is midway.
+    ours, others = stamped(ours, others)
     sides = [_shown(ours, asked_by_us=True), _shown(others, asked_by_us=False)]
     fastest = [_fastest(side, offset) for side in sides]
     if any(len(times) < FASTEST_MIN for times, _ in fastest):
@@ -171,6 +176,20 @@ def narrowed(offset: Offset, ours: Iterable[Exchanges], others: Iterable[Exchang
     narrow = Offset(offset.above, offset.below, offset.drift, offset.origin_ns, offset.base_ns, line)
     low, high = narrow.at(np.concatenate([side.middles for side in sides]))
     return narrow if bool(np.all(low <= high)) else None
+
+
+def stamped(
+    ours: Iterable[Exchanges], others: Iterable[Exchanges]
+) -> tuple[list[Exchanges], list[Exchanges]]:
+    """Returns those of either side by the kernel's stamps, if both sides have them of enough; else all of
+    them by the agents' stamps: the two kinds are never in one line."""
+    sides = list(ours), list(others)
+    by_kernel = [each.by_kernel() for each in sides[0]], [each.by_kernel() for each in sides[1]]
+    enough = all(
+        sum(map(len, kernel)) >= max(FASTEST_MIN, KERNEL_SHARE_MIN * sum(map(len, side)))
+        for kernel, side in zip(by_kernel, sides, strict=True)
+    )
+    return by_kernel if enough else sides
 
 
 def _midway(

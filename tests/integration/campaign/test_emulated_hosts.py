@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 from campaign_support import ENDED_S, journal, lagometer, running, wait_until, write_study
-from needs import need
+from needs import ROOT, need
 
 from lagometer.agent.emulated import SHARED_FOLDERS
 from lagometer.installation import supervisor_path
@@ -236,10 +236,10 @@ def test_a_host_that_cannot_be_made_says_why() -> None:
 AHEAD_S = 3600
 
 
-def with_clocks(folder: Path, **host: Any) -> Path:
-    """A study whose second host is in a time namespace, an hour ahead."""
+def with_clocks(folder: Path, base: Sequence[str] = (), **host: Any) -> Path:
+    """A study whose second host is in a time namespace, an hour ahead. base: words before its agent."""
     need("timens")
-    ahead = ["unshare", "--time", "--monotonic", str(AHEAD_S), "--fork"]
+    ahead = ["unshare", "--time", "--monotonic", str(AHEAD_S), "--fork", *base]
     hosts = {
         "robot": {"launcher": "netns", **host},
         "base": {"launcher": "netns", "runs": ["sink"], "before": ahead, **host},
@@ -270,6 +270,8 @@ def test_one_way_latency_between_clocks_has_a_bound(tmp_path: Path, host: dict[s
     (path,) = (out / "exchanges").rglob("*.parquet")
     stamps = pl.read_parquet(path)
     assert set(stamps.select("host", "other").rows()) == {("robot", "base"), ("base", "robot")}
+    for name in ("received_lain_ns", "returned_lain_ns"):
+        assert stamps[name].null_count() < stamps.height / 2 and (stamps[name].drop_nulls() >= 0).all(), name
     begun = stamps["sent_ns"].min(), stamps["sent_ns"].max()
     samples = pl.read_parquet(next((out / "samples").rglob("*.parquet")))
     between = samples.filter(edge="relay-1→sink", phase="measure")
@@ -284,6 +286,27 @@ def test_one_way_latency_between_clocks_has_a_bound(tmp_path: Path, host: dict[s
     sign = pl.when(pl.col("host") == "robot").then(1).otherwise(-1)
     wrong_ns = (sign * away / 2 - left_ns).abs()
     assert stamps.select((wrong_ns <= (pl.col("returned_ns") - pl.col("sent_ns")) / 2).all()).item()
+
+
+def test_a_host_whose_kernel_stamps_nothing_is_seen_in_the_record(tmp_path: Path) -> None:
+    """The narrow bound is by the agents' stamps then; the other host's kernel still says what it knows."""
+    need_emulated_hosts()
+    need("cc")
+    library, source = tmp_path / "unstamped.so", ROOT / "tests" / "preload" / "unstamped.c"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    out = tmp_path / "out"
+    study = with_clocks(tmp_path, base=["env", f"LD_PRELOAD={library}"], symmetric=True)
+    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, errors or journal(out)[0]["reasons"]
+    (path,) = (out / "exchanges").rglob("*.parquet")
+    stamps = pl.read_parquet(path)
+    asked = {host: stamps.filter(host=host) for host in ("robot", "base")}
+    assert asked["robot"]["received_lain_ns"].null_count() == asked["robot"].height > 0
+    assert asked["base"]["returned_lain_ns"].null_count() == asked["base"].height > 0
+    assert asked["robot"]["returned_lain_ns"].drop_nulls().len() > 0
+    assert asked["base"]["received_lain_ns"].drop_nulls().len() > 0
+    row = pl.read_parquet(out / "cells.parquet").filter(edge="end-to-end").row(0, named=True)
+    assert row["clock_bound"] == "narrow" and row["clock_bound_ns"] > 0
 
 
 def test_a_figure_below_its_bound_says_so(tmp_path: Path) -> None:

@@ -16,17 +16,18 @@ from lagometer.store.observed import Clocks, MachineLoad
 from lagometer.study.hosts import Host
 
 S = 1_000_000_000
+GONE = ("gone", 1, 2, 3, 4, 0, 0)
 
 
 def outcome(slewed_ns: int = 0) -> TrialOutcome:
     seen = Evidence(False, S, {}, Clocks(S, 0, 0, slewed_ns, uncertainty_ns=100), MachineLoad())
-    robot = HostOutcome("robot", (0,), exchanged=(("base", 10, 7_011, 7_012, 13), ("gone", 1, 2, 3, 4)))
+    robot = HostOutcome("robot", (0,), exchanged=(("base", 10, 7_011, 7_012, 13, 1, 2), GONE))
     base = HostOutcome(
         "base",
         (1,),
         clock=ClockOffset(False, 7_000),
         evidence=seen,
-        exchanged=(("robot", 7_020, 21, 22, 7_023),),
+        exchanged=(("robot", 7_020, 21, 22, 7_023, -1, -1),),
     )
     return TrialOutcome(
         workers=(),
@@ -46,8 +47,10 @@ def test_stamps_are_brought_to_the_conductors_clock() -> None:
     ours, theirs = exchanges(outcome(), {})
     assert (ours.clock, ours.other_clock, theirs.clock, theirs.other_clock) == ("", "base", "base", "")
     stamps = [int(column[0]) for column in vars(ours.stamps).values()]
-    assert stamps == [10, 11, 12, 13]
-    assert [int(column[0]) for column in vars(theirs.stamps).values()] == [20, 21, 22, 23]
+    assert stamps == [10, 11, 12, 13, 1, 2]
+    assert [int(column[0]) for column in vars(theirs.stamps).values()] == [20, 21, 22, 23, -1, -1]
+    (received,), (returned,) = ours.stamps.by_kernel().received, ours.stamps.by_kernel().returned
+    assert (received, returned, len(theirs.stamps.by_kernel())) == (10, 11, 0)
     assert ours.drift == pytest.approx(200e-6, rel=1e-3) and ours.drift > 200e-6 and not ours.symmetric
 
 

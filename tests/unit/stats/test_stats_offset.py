@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lagometer.stats.trial.offset import Bound, Offset, Times, hard_offset, narrowed
+from lagometer.stats.trial.offset import Bound, Offset, Times, hard_offset, narrowed, stamped
 from lagometer.store.exchanges import Exchanges
 
 MS, S = 1_000_000, 1_000_000_000
@@ -123,6 +123,71 @@ def test_the_narrow_bound_has_the_truth_on_symmetric_links_and_is_narrow() -> No
         right += bool(holds.all())
         wide += bool(width.max() / 2 >= 80_000 / 2)
     assert right >= 0.99 * count and wide <= 0.01 * count, (right, wide)
+
+
+def woken(
+    each: Exchanges, random: np.random.Generator, asked_ns: int, asking_ns: int, known_share: float = 1.0
+) -> Exchanges:
+    """The same, taken by agents that first had to wake up; of some the kernel's stamp is not known."""
+    there, back = (
+        least_ns + random.exponential(least_ns / 4, len(each)).astype(np.int64)
+        for least_ns in (asked_ns, asking_ns)
+    )
+    known = random.random((2, len(each))) < known_share
+    return Exchanges(
+        each.sent,
+        each.received + there,
+        each.answered + there,
+        each.returned + there + back,
+        np.where(known[0], there, -1),
+        np.where(known[1], back, -1),
+    )
+
+
+def smallest_round_trip(*sides: Exchanges) -> int:
+    return int(min(each.round_trips().min() for each in sides))
+
+
+def test_the_kernels_stamps_make_the_narrow_bound_narrow_beside_what_agents_see() -> None:
+    """Below a quarter of the smallest round trip by the agents' stamps, with wake-ups as long as a way, and
+    right in at least 99 % of estimates; the hard bound has none of them."""
+    random = np.random.default_rng(11)
+    right, wide, count = 0, 0, 500
+    for _ in range(count):
+        clock = Clock(int(random.integers(-(10**10), 10**10)), float(random.uniform(-DRIFT_PPM, DRIFT_PPM)))
+        asked_ns, asking_ns = (int(each) for each in random.integers(20_000, 60_000, 2))
+        ours, others = (woken(each, random, asked_ns, asking_ns) for each in symmetric(clock, random, 120))
+        hard, by_agents = hard_offset([ours], [others], DRIFT), plain(ours, others)
+        assert hard is not None and by_agents is not None
+        times = random.integers(0, 6 * S, 20)
+        for one, other in zip(hard.at(times), by_agents.at(times), strict=True):
+            assert np.array_equal(one, other)
+        found = narrowed(hard, [ours], [others])
+        assert found is not None
+        holds, width = truth_of(found, clock, times)
+        right += bool(holds.all())
+        wide += bool(width.max() / 2 >= smallest_round_trip(ours, others) / 4)
+    assert right >= 0.99 * count and wide <= 0.01 * count, (right, wide)
+
+
+def plain(*sides: Exchanges) -> Offset | None:
+    ours, others = (Exchanges(each.sent, each.received, each.answered, each.returned) for each in sides)
+    return hard_offset([ours], [others], DRIFT)
+
+
+@pytest.mark.parametrize(("known_share", "by_kernel"), [(0.9, True), (0.5, False), (0.0, False)])
+def test_the_two_kinds_of_stamps_are_never_in_one_line(known_share: float, by_kernel: bool) -> None:
+    """With few of the kernel's, all are the agents': some of either kind would be off to different sides."""
+    random = np.random.default_rng(5)
+    sides = symmetric(Clock(0, 0.0), random, 120)
+    ours, others = (woken(each, random, 60_000, 20_000, known_share) for each in sides)
+    shown = stamped([ours], [others])
+    for kept, given_side in zip(shown, (ours, others), strict=True):
+        assert (kept[0] is not given_side) == by_kernel
+        assert by_kernel or len(kept[0]) == len(given_side)
+    # One side that has none leaves all to the agents' stamps.
+    bare = Exchanges(others.sent, others.received, others.answered, others.returned)
+    assert stamped([ours], [bare]) == ([ours], [bare])
 
 
 def test_an_asymmetry_stays_within_the_hard_bound_and_fools_the_narrow_one() -> None:
