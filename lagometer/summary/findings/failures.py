@@ -37,7 +37,8 @@ REASONS = (
     (
         "transport-mismatch",
         "messages did not go the way that the adapter claims",
-        "see which transport was seen; the setting that chooses it did not take effect",
+        "see which transport was seen; the setting that chooses it did not take effect, or, in an adapter of "
+        "your own, `describe` claims another (docs/ADAPTERS.md)",
     ),
     (
         "lost-keep-all",
