@@ -37,8 +37,7 @@ REASONS = (
     (
         "transport-mismatch",
         "messages did not go the way that the adapter claims",
-        "see which transport was seen; the setting that chooses it did not take effect, or, in an adapter of "
-        "your own, `describe` claims another (docs/ADAPTERS.md)",
+        "see which transport was seen: a setting did not take effect, or an adapter of yours claims another",
     ),
     (
         "lost-keep-all",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The helpers for authors of adapters, `plain.h` and `plain.rs`, by small programs built against installed files."""
+"""The helpers for authors of adapters, `plain.h` and `plain.rs`, in small programs of their own."""
 
 from __future__ import annotations
 

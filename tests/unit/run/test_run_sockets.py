@@ -61,7 +61,7 @@ def test_a_connection_from_ipv4_to_a_server_of_both_has_two_ends_that_fit() -> N
 
 
 def test_a_unix_datagram_needs_no_connection_to_come() -> None:
-    """Whoever sends to a path, message by message, is connected to nobody: the claim can be true all the same."""
+    """Whoever sends to a path, message by message, is connected to nobody: the claim can be true."""
 
     def seen() -> frozenset[str]:
         now = read_traces(os.getpid(), read_network(os.getpid()))
@@ -73,7 +73,7 @@ def test_a_unix_datagram_needs_no_connection_to_come() -> None:
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),
-        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM),  # of this kind one that is not connected says nothing
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM),  # not connected: says nothing
     ):
         assert {"unix-socket", str(before.unix_sockets + 2)} <= seen()
 
