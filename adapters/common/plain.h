@@ -75,7 +75,8 @@ typedef struct lagometer_plain_abilities {
   uint32_t dispatch, reliability, history, durability;
 } lagometer_plain_abilities;
 
-/* Refuses flags and policies that this header does not know, and what the adapter has not. */
+/* Refuses flags and policies that this header does not know, and what the adapter has not. Of a writer:
+ * lagometer_check_writer. */
 static inline lagometer_status lagometer_check_endpoint(const lagometer_endpoint_config* config,
                                                         const lagometer_plain_abilities* has) {
   const uint64_t served = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY;
@@ -99,7 +100,15 @@ static inline lagometer_status lagometer_check_endpoint(const lagometer_endpoint
   return LAGOMETER_OK;
 }
 
-/* How many messages a reader keeps: the depth that was asked for, or one. */
+/* The same of a writer, whose dispatch is always 0: that is poll, which an adapter may lack. */
+static inline lagometer_status lagometer_check_writer(const lagometer_endpoint_config* config,
+                                                      const lagometer_plain_abilities* has) {
+  lagometer_plain_abilities of_writer = *has;
+  of_writer.dispatch = 1u << LAGOMETER_DISPATCH_POLL;
+  return lagometer_check_endpoint(config, &of_writer);
+}
+
+/* How many messages a reader keeps with keep_last: the depth that was asked for, or one. Keep_all has no depth. */
 static inline uint32_t lagometer_depth(const lagometer_qos* qos) {
   return (qos->present & LAGOMETER_QOS_HISTORY) != 0 && qos->depth > 0 ? qos->depth : 1;
 }

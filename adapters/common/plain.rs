@@ -56,6 +56,12 @@ pub fn whole<Struct>(given: *const Struct) -> Struct {
     }
 }
 
+/// The host, once `serves` kept it: the one clock, the log, `thread_begin` and `thread_end` of threads that an adapter makes.
+/// `(host().now_ns)(host().this)`
+pub fn host() -> &'static Host {
+    unsafe { &*HOST.load(Ordering::Acquire) }
+}
+
 /// Refuses what is asked for: `no(UNSUPPORTED, "no listener")?`
 pub fn no<Object>(status: Status, why: &str) -> Checked<Object> {
     Err((status, why.to_owned()))
@@ -64,8 +70,7 @@ pub fn no<Object>(status: Status, why: &str) -> Checked<Object> {
 /// What a call returns: OK, or the status of the refusal, whose sentence the host gets.
 pub fn answer(checked: Checked<()>) -> Status {
     let Err((status, why)) = checked else { return OK };
-    let host = unsafe { &*HOST.load(Ordering::Acquire) };
-    (host.fail)(host.this, text(&why));
+    (host().fail)(host().this, text(&why));
     status
 }
 
@@ -123,7 +128,7 @@ impl Abilities {
     }
 }
 
-/// Refuses flags and policies that this ABI does not know, and what the adapter has not.
+/// Refuses flags and policies that this ABI does not know, and what the adapter has not. Of a writer: `check_writer`.
 pub fn check_endpoint(config: &EndpointConfig, has: &Abilities) -> Checked<()> {
     let qos = whole(config.qos);
     if config.flags != 0 || config.dispatch > DISPATCH_LISTENER || qos.present >= 2 * QOS_PARTITION {
@@ -147,7 +152,12 @@ pub fn check_endpoint(config: &EndpointConfig, has: &Abilities) -> Checked<()> {
     Ok(())
 }
 
-/// How many messages a reader keeps: the depth that was asked for, or one.
+/// The same of a writer, whose dispatch is always 0: that is poll, which an adapter may lack.
+pub fn check_writer(config: &EndpointConfig, has: &Abilities) -> Checked<()> {
+    check_endpoint(config, &Abilities { dispatch: 1 << DISPATCH_POLL, ..*has })
+}
+
+/// How many messages a reader keeps with keep_last: the depth that was asked for, or one. Keep_all has no depth.
 pub fn depth(config: &EndpointConfig) -> usize {
     let qos = whole(config.qos);
     if qos.present & QOS_HISTORY != 0 {

@@ -92,7 +92,7 @@ void check_sample(const lagometer_sample& sample, int64_t sent_after_ns, bool ma
   if (sample.source_clock > LAGOMETER_CLOCK_WALL || sample.reception_clock > LAGOMETER_CLOCK_WALL)
     throw Broken("a sample names an unknown clock");
   if (sample.signalled_ns == 0) return;
-  if (!may_signal) throw Broken("signalled_ns is set with dispatch poll, where no thread notices anything");
+  if (!may_signal) throw Broken("signalled_ns is set with dispatch poll: leave 0 there, whoever noticed the message");
   if (sample.signalled_ns < sent_after_ns || sample.signalled_ns > now_ns())
     throw Broken("signalled_ns lies before the sending or after the taking");
 }

@@ -84,7 +84,7 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
         if ends[0] is None or ends[1] is None:
             edge_matches.append(Match(edge.name, claimed, (), ""))
             continue
-        possible, evidence_text = _present(ends[0], ends[1], sender == receiver, evidence.daemons)
+        possible, evidence_text = present(ends[0], ends[1], sender == receiver, evidence.daemons)
         if apart:
             possible -= WITHIN_HOST if hosts.one_kernel(sender, receiver) else WITHIN_HOST | {"shared-memory"}
         traffic = links.get(hosts.name_of[receiver]) if apart else loopback if edge in counted else None
@@ -97,10 +97,10 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
     return tuple(edge_matches)
 
 
-def _present(
+def present(
     sender: Traces, receiver: Traces, same: bool, daemons: Sequence[Traces]
 ) -> tuple[frozenset[str], str]:
-    """Returns what the two processes have in common, and the same in words.
+    """Returns which ways the two processes have in common, and what they have, in words.
 
     Over TCP they may be joined by way of a daemon, such as a broker, that both are connected to.
     """
@@ -108,7 +108,7 @@ def _present(
     shared = [name for key, name in sender.memory.items() if key in receiver.memory]
     if shared:
         possible.add("shared-memory")
-    if sender.unix_connections and receiver.unix_connections:
+    if sender.unix_sockets and receiver.unix_sockets:
         possible.add("unix-socket")
     joined = _joined(sender, receiver)
     brokers = [daemon for daemon in daemons if _joined(sender, daemon) and _joined(daemon, receiver)]
@@ -120,7 +120,7 @@ def _present(
         f"{len(shared)} shared mappings" + (f" ({shared[0]}, …)" if shared else ""),
         f"{len(joined)} TCP connections",
         f"{min(sender.udp_sockets, receiver.udp_sockets)} UDP sockets",
-        f"{min(sender.unix_connections, receiver.unix_connections)} Unix-domain connections",
+        f"{min(sender.unix_sockets, receiver.unix_sockets)} Unix-domain sockets",
     ]
     words += [f"{len(brokers)} daemons between"] if brokers else []
     return frozenset(possible), "in one process" if same and not joined and not brokers else ", ".join(words)

@@ -276,7 +276,7 @@ typedef struct lagometer_endpoint_config {
   lagometer_type* type;
   lagometer_string topic;
   const lagometer_qos* qos; /* never null; with `present` 0 all is the vendor's default */
-  uint32_t dispatch;        /* readers: LAGOMETER_DISPATCH_...; writers: 0 */
+  uint32_t dispatch;        /* readers: LAGOMETER_DISPATCH_...; writers: 0, though the adapter may lack poll */
   uint32_t flags;           /* none yet */
   void* user;               /* first argument of the two functions below */
   lagometer_data_function on_data;
@@ -332,8 +332,10 @@ typedef struct lagometer_sample {
   uint64_t middleware_sequence;                    /* 0: not known */
   int64_t source_time_ns, reception_time_ns;       /* as the middleware reports them */
   uint32_t source_clock, reception_clock;          /* LAGOMETER_CLOCK_... */
-  int64_t signalled_ns; /* when the middleware's own thread noticed this message; 0: the adapter can't observe it */
-  uint32_t signalled_cpu;
+  /* When the middleware's own thread noticed this message. 0: the adapter can't observe it; always 0 with dispatch
+   * poll, where no thread of the host waits for that. */
+  int64_t signalled_ns;
+  uint32_t signalled_cpu; /* goes with signalled_ns: the CPU of that thread then; 65535: not known */
   uint32_t reserved;
   void* adapter_data; /* the adapter's own */
   /* Beyond LAGOMETER_SAMPLE_SIZE_1_0: filled by take() if stamps were asked for (stamps.h). */
@@ -359,6 +361,9 @@ typedef struct lagometer_matched {
 typedef struct lagometer_counters {
   uint32_t size, abi_version;
   uint64_t present; /* which of these the middleware can tell */
+  /* lost: of a reader, what it knows that it missed; of a writer, what not all of its readers got though commit() said
+   * OK. rejected: of a writer, what commit() or borrow() refused; of a reader, what came and found no room.
+   * overwritten: what keep_last gave up for newer ones. */
   uint64_t lost, rejected, overwritten, deadline_missed, resent;
 } lagometer_counters;
 #define LAGOMETER_COUNTERS_SIZE_1_0 LAGOMETER_END_OF(lagometer_counters, resent)

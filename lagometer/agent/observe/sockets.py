@@ -14,6 +14,7 @@ from lagometer.agent.observe.reading import read_whole
 CONNECTED_TCP = "01"
 CONNECTED_UNIX = "03"
 LISTENING_TCP = "0A"
+DATAGRAM_UNIX = "0002"  # a type: it sends to any name and hears from anybody, without a connection
 STREAM_UNIX = ("0001", "0005")  # types whose server must listen beside having a name: stream, seqpacket
 LISTENING_UNIX = 0x10000  # a flag
 RECORDS = "lagometer-records"  # the worker's own memory; its peers have others
@@ -24,11 +25,13 @@ Network = Mapping[str, tuple[str, Address]]  # of each socket by inode: udp, tcp
 
 @dataclass(frozen=True)
 class Traces:
-    """One worker. memory: shared mappings by (device, inode), with their names; connections: TCP's ends."""
+    """One worker. memory: shared mappings by (device, inode), with their names; unix_sockets: those that are
+    connected, or need not be; connections: TCP's ends.
+    """
 
     memory: Mapping[tuple[str, str], str]
     udp_sockets: int
-    unix_connections: int
+    unix_sockets: int
     connections: frozenset[Address]
 
     def as_json(self) -> dict[str, Any]:
@@ -36,7 +39,7 @@ class Traces:
         return {
             "memory": sorted(self.memory.values()),
             "udp_sockets": self.udp_sockets,
-            "unix_connections": self.unix_connections,
+            "unix_sockets": self.unix_sockets,
             "tcp_connections": len(self.connections),
         }
 
@@ -45,7 +48,7 @@ class Traces:
         return {
             "memory": [[*place, name] for place, name in self.memory.items()],
             "udp_sockets": self.udp_sockets,
-            "unix_connections": self.unix_connections,
+            "unix_sockets": self.unix_sockets,
             "connections": sorted(map(list, self.connections)),
         }
 
@@ -55,7 +58,7 @@ class Traces:
         return cls(
             memory={(device, inode): name for device, inode, name in frame["memory"]},
             udp_sockets=int(frame["udp_sockets"]),
-            unix_connections=int(frame["unix_connections"]),
+            unix_sockets=int(frame["unix_sockets"]),
             connections=frozenset((local, remote) for local, remote in frame["connections"]),
         )
 
@@ -111,7 +114,7 @@ def read_network(pid: int) -> Network:
                     local, remote = (end.removeprefix(IPV4_IN_IPV6) for end in fields[1:3])
                     sockets[fields[9]] = (kind, (local, remote))
         for fields in _rows(pid, "unix"):
-            if fields[5] == CONNECTED_UNIX:
+            if fields[5] == CONNECTED_UNIX or fields[4] == DATAGRAM_UNIX:
                 sockets[fields[6]] = ("unix", ("", ""))
     return sockets
 

@@ -37,7 +37,7 @@ REASONS = (
     (
         "transport-mismatch",
         "messages did not go the way that the adapter claims",
-        "see which transport was seen; the setting that chooses it did not take effect",
+        "see which transport was seen: a setting did not take effect, or an adapter of yours claims another",
     ),
     (
         "lost-keep-all",

@@ -15,7 +15,7 @@ from lagometer.agent.observe.clocks import moved, read_clocks
 from lagometer.agent.observe.counters import NetworkCounters, load_between, machine_load, realtime_limit
 from lagometer.agent.observe.sockets import find_workers, read_network, read_traces
 from lagometer.agent.observe.witness import Witness
-from lagometer.run.transport import Traffic
+from lagometer.run.transport import Traffic, present
 
 ALL = frozenset({"process", "shared-memory", "unix-socket", "tcp", "udp"})
 
@@ -41,7 +41,7 @@ def test_sockets_and_shared_memory_are_seen(tmp_path: Path) -> None:
     assert now is not None
     assert str(path) in now.memory.values()
     assert now.udp_sockets == before.udp_sockets + 1
-    assert now.unix_connections == before.unix_connections + 2
+    assert now.unix_sockets == before.unix_sockets + 2
     assert now.connections - before.connections == {(local, remote), (remote, local)}
 
 
@@ -58,6 +58,24 @@ def test_a_connection_from_ipv4_to_a_server_of_both_has_two_ends_that_fit() -> N
             local, remote = (f"0100007F:{end[1]:04X}" for end in (client.getsockname(), client.getpeername()))
     assert now is not None
     assert {(local, remote), (remote, local)} <= now.connections
+
+
+def test_a_unix_datagram_needs_no_connection_to_come() -> None:
+    """Whoever sends to a path, message by message, is connected to nobody: the claim can be true."""
+
+    def seen() -> frozenset[str]:
+        now = read_traces(os.getpid(), read_network(os.getpid()))
+        assert now is not None
+        return frozenset({str(now.unix_sockets), *present(now, now, same=False, daemons=())[0]})
+
+    before = read_traces(os.getpid(), read_network(os.getpid()))
+    assert before is not None
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM),  # not connected: says nothing
+    ):
+        assert {"unix-socket", str(before.unix_sockets + 2)} <= seen()
 
 
 def test_a_process_that_is_gone_leaves_no_traces() -> None:

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The helpers for authors of adapters, `plain.h` and `plain.rs`, in small programs of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from needs import need, rust_folder
+
+IN_RUST = """
+#[allow(dead_code)]
+mod abi { include!(concat!(env!("LAGOMETER"), "/lagometer/adapter.rs")); }
+#[allow(dead_code)]
+mod plain { include!(concat!(env!("LAGOMETER"), "/lagometer/plain.rs")); }
+use abi::*;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+extern "C" fn log(_: *mut c_void, _: u32, _: Text) {}
+extern "C" fn now_ns(_: *mut c_void) -> i64 { 7 }
+extern "C" fn stamp(_: *mut c_void, _: *mut c_void, _: u32, _: u64, _: i64) {}
+extern "C" fn begin(_: *mut c_void, _: u32, _: Text) {}
+extern "C" fn end(_: *mut c_void) {}
+extern "C" fn fail(_: *mut c_void, _: Text) {}
+
+fn main() {
+    let host = Host {
+        size: size_of::<Host>() as u32, abi_version: ABI_VERSION, this: null_mut(), log, now_ns, stamp,
+        thread_begin: begin, thread_end: end, fail, stamp_keyed: None,
+    };
+    assert!(plain::serves(&host));
+    assert_eq!((plain::host().now_ns)(plain::host().this), 7);
+
+    let mut qos: Qos = unsafe { std::mem::zeroed() };
+    qos.size = size_of::<Qos>() as u32;
+    let mut config: EndpointConfig = unsafe { std::mem::zeroed() };
+    (config.size, config.qos) = (size_of::<EndpointConfig>() as u32, &qos);
+    let has = plain::Abilities::only(DISPATCH_WAITSET, BEST_EFFORT, KEEP_LAST, VOLATILE);
+    assert!(plain::check_writer(&config, &has).is_ok());
+    assert!(plain::check_endpoint(&config, &has).is_err(), "a reader that polls");
+    config.dispatch = DISPATCH_WAITSET;
+    assert!(plain::check_endpoint(&config, &has).is_ok());
+    assert!(plain::check_writer(&config, &has).is_err(), "a writer has no dispatch");
+}
+"""
+
+IN_C = """
+#include <assert.h>
+#include "lagometer/plain.h"
+
+static void refused(void* self, lagometer_string why) { *(int*)self += why.size > 0; }
+
+int main(void) {
+  int sentences = 0;
+  lagometer_host host = {sizeof host, LAGOMETER_ABI_VERSION, &sentences};
+  host.fail = refused;
+  assert(lagometer_serves(&host));
+
+  lagometer_qos qos = {sizeof qos, LAGOMETER_ABI_VERSION};
+  lagometer_endpoint_config config = {sizeof config, LAGOMETER_ABI_VERSION};
+  config.qos = &qos;
+  const lagometer_plain_abilities has = {1u << LAGOMETER_DISPATCH_WAITSET, 1, 1, 1};
+  assert(lagometer_check_writer(&config, &has) == LAGOMETER_OK);
+  assert(lagometer_check_endpoint(&config, &has) == LAGOMETER_UNSUPPORTED);
+  config.dispatch = LAGOMETER_DISPATCH_WAITSET;
+  assert(lagometer_check_endpoint(&config, &has) == LAGOMETER_OK);
+  assert(lagometer_check_writer(&config, &has) == LAGOMETER_UNSUPPORTED);
+  assert(sentences == 2);
+  return 0;
+}
+"""
+
+
+def run(*command: str, **environment: str) -> None:
+    """Runs a command that must succeed, and says nothing."""
+    path = f"{rust_folder() or ''}{os.pathsep}{os.environ.get('PATH', os.defpath)}".lstrip(os.pathsep)
+    result = subprocess.run(
+        command, env={**os.environ, "PATH": path, **environment}, capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr) == (0, ""), result.stderr
+
+
+def test_in_rust_the_host_is_at_hand_and_a_writer_needs_no_dispatch(build: Path, tmp_path: Path) -> None:
+    need("rust")
+    (tmp_path / "main.rs").write_text(IN_RUST)
+    program = str(tmp_path / "main")
+    run(
+        *("rustc", "--edition", "2021", str(tmp_path / "main.rs"), "-o", program),
+        LAGOMETER=str(build / "include"),
+    )
+    run(program)
+
+
+def test_in_c_a_writer_needs_no_dispatch(build: Path, tmp_path: Path) -> None:
+    need("cc")
+    (tmp_path / "main.c").write_text(IN_C)
+    program = str(tmp_path / "main")
+    run("cc", "-std=c11", f"-I{build / 'include'}", str(tmp_path / "main.c"), "-o", program)
+    run(program)
