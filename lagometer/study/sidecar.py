@@ -79,15 +79,6 @@ class Abilities(_Part):
     services: bool = False
     security: tuple[Literal["sign", "encrypt"], ...] = ()
 
-    @field_validator("stamps")
-    @classmethod
-    def _no_thread_waits_that_polls(
-        cls, value: dict[Dispatch, tuple[Stamp, ...]]
-    ) -> dict[Dispatch, tuple[Stamp, ...]]:
-        if value.get("poll"):
-            raise ValueError(f"poll has none: no thread waits that could be {' or '.join(value['poll'])}")
-        return value
-
 
 class Limits(_Part):
     """Hard limits; null: none known. The reason is printed when a cell is excluded for it.

@@ -98,7 +98,6 @@ def with_change(tmp_path: Path, *keys: str, value: object) -> Path:
             "abilities.stamps.listener.0: unknown value 'sigled'",
         ),
         (("abilities", "stamps"), {"listner": []}, "abilities.stamps.listner: unknown value 'listner'"),
-        (("abilities", "stamps"), {"poll": ["signalled"]}, "abilities.stamps: poll has none"),
         (("abilities", "depth"), "no", "abilities.depth: 'no' is not true or false"),
         (("abilities", "domains"), 1, "abilities.domains: '1' is not true or false"),
         (("limits", "depth_max"), "10", "limits.depth_max: '10' is not a whole number"),
