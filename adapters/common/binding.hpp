@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns four C++ classes into the table of adapter.h, so that an adapter is written in plain C++: methods that return a
+// Turns six C++ classes into the table of adapter.h, so that an adapter is written in plain C++: methods that return a
 // status or throw. Every exception ends here: it becomes host->fail(what) and LAGOMETER_FAILED (Error: its own status).
 // A Traits type names the classes and says what the adapter is:
 //   struct Traits {

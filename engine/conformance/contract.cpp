@@ -47,6 +47,11 @@ bool Bed::declares(const char* ability, const char* value) const {
   return std::find(declared.begin(), declared.end(), value) != declared.end();
 }
 
+bool Bed::declares_stamp(const char* dispatch, const char* stamp) const {
+  const json stamps = sidecar.at("abilities").value("stamps", json::object()).value(dispatch, json::array());
+  return std::find(stamps.begin(), stamps.end(), stamp) != stamps.end();
+}
+
 std::optional<uint64_t> Bed::limit(const char* name) const {
   const json found = sidecar.value("limits", json::object()).value(name, json());
   return found.is_number() ? std::optional(found.get<uint64_t>()) : std::nullopt;

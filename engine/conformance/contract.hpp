@@ -39,6 +39,8 @@ class Bed {
   Bed(const Adapter& given, const nlohmann::json& order, const std::string& runtime_directory);
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return adapter.table(); }
   [[nodiscard]] bool declares(const char* ability, const char* value) const;
+  /// Whether the sidecar's `stamps` of this dispatch list the stamp.
+  [[nodiscard]] bool declares_stamp(const char* dispatch, const char* stamp) const;
   /// A number of the sidecar's `limits`, such as depth_max; none if it declares none.
   [[nodiscard]] std::optional<uint64_t> limit(const char* name) const;
   /// The first that it declares of: poll, waitset, listener.

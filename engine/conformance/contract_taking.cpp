@@ -92,7 +92,9 @@ void check_sample(const lagometer_sample& sample, int64_t sent_after_ns, bool ma
   if (sample.source_clock > LAGOMETER_CLOCK_WALL || sample.reception_clock > LAGOMETER_CLOCK_WALL)
     throw Broken("a sample names an unknown clock");
   if (sample.signalled_ns == 0) return;
-  if (!may_signal) throw Broken("signalled_ns is set with dispatch poll: leave 0 there, whoever noticed the message");
+  if (!may_signal)
+    throw Broken("signalled_ns is set with dispatch poll: leave it 0, or, if a thread of the adapter's own noticed "
+                 "the message, list \"signalled\" under \"poll\" in the sidecar's abilities.stamps");
   if (sample.signalled_ns < sent_after_ns || sample.signalled_ns > now_ns())
     throw Broken("signalled_ns lies before the sending or after the taking");
 }
@@ -102,6 +104,7 @@ void samples_of(Bed& bed, const char* dispatch) {
   EndpointSpec spec = bed.endpoint(std::string("told_by_") + dispatch);
   spec.dispatch = dispatch_of(dispatch);
   const bool listens = spec.dispatch == LAGOMETER_DISPATCH_LISTENER;
+  const bool may_signal = spec.dispatch != LAGOMETER_DISPATCH_POLL || bed.declares_stamp(dispatch, "signalled");
   std::atomic<int64_t> sent_after_ns{0};
   std::atomic<uint64_t> seen{0};
   std::mutex mutex;
@@ -111,7 +114,7 @@ void samples_of(Bed& bed, const char* dispatch) {
   const auto look = [&] {
     looked_at.load()->reader.take(Reader::kBatch, [&](const lagometer_sample& sample) {
       if (!is_data(sample)) return;
-      check_sample(sample, sent_after_ns.load(), spec.dispatch != LAGOMETER_DISPATCH_POLL);
+      check_sample(sample, sent_after_ns.load(), may_signal);
       seen.fetch_add(1);
     });
   };

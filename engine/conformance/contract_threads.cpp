@@ -154,7 +154,9 @@ void threads_told(Bed& bed) {
       return pair.callbacks.load() > 0 || pair.reader.take(Reader::kBatch, [](const lagometer_sample&) {}) > 0;
     });
   }
-  if (unended() != before) throw Broken("threads that told the host of their begin did not tell it of their end");
+  const auto more = static_cast<int64_t>(unended() - before);
+  if (more > 0) throw Broken("threads that told the host of their begin did not tell it of their end");
+  if (more < 0) throw Broken("threads told the host of their end and not of their begin: call thread_begin first");
 }
 
 }  // namespace

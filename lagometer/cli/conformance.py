@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lagometer.conformance.bench import Subject
     from lagometer.conformance.findings import AdapterReport, Result
 
+FURTHER_MAX = 10
 STYLES = {
     "pass": "green",
     "fail": "red",
@@ -208,6 +209,15 @@ def _print(reports: list[AdapterReport]) -> None:
         for result in report.having("fail", "absent-against-manual", "absent", "not-run"):
             style = STYLES[result.verdict]
             console.print(f"[{style}]{report.adapter} {result.ability}[/]: {escape(result.reason)}")
+            for line in further_broken(result):
+                console.print(f"  {escape(line)}", soft_wrap=True)
+
+
+def further_broken(result: Result) -> list[str]:
+    """What is broken beside the line that the reason names: all at once, so that one run shows it."""
+    others = [f"{line.name}: {line.detail}" for line in result.lines if line.passed is False][1:]
+    left_out = len(others) - FURTHER_MAX
+    return others if left_out <= 0 else [*others[:FURTHER_MAX], f"{left_out} more: --json has them"]
 
 
 def _store(path: Path, results: dict[str, Any]) -> None:

@@ -95,6 +95,11 @@ void break_contexts(std::string_view what) {
       std::thread([] { pause(); }).detach();
       return inner->context_create(config, out);
     };
+  if (what == "thread-end")
+    table.context_create = [](const lagometer_context_config* config, lagometer_context** out) noexcept {
+      std::thread([] { own_host.thread_end(own_host.self); }).join();
+      return inner->context_create(config, out);
+    };
   if (what == "thread")
     table.context_create = [](const lagometer_context_config* config, lagometer_context** out) noexcept {
       own_host.thread_begin(own_host.self, LAGOMETER_ROLE_OTHER, to_c("endless"));
@@ -199,6 +204,14 @@ void break_sending(std::string_view what) {
 }
 
 void break_taking(std::string_view what) {
+  if (what == "signalled")
+    table.take = [](lagometer_reader* reader, lagometer_sample* samples, uint32_t stride, uint32_t max,
+                    uint32_t* taken) noexcept {
+      const lagometer_status status = inner->take(reader, samples, stride, max, taken);
+      for (uint32_t i = 0; i < *taken; ++i)
+        lagometer::sample_at(samples, stride, i).signalled_ns = own_host.now_ns(own_host.self);
+      return status;
+    };
   if (what == "stride")
     table.take = [](lagometer_reader* reader, lagometer_sample* samples, uint32_t stride, uint32_t max,
                     uint32_t* taken) noexcept {

@@ -332,8 +332,8 @@ typedef struct lagometer_sample {
   uint64_t middleware_sequence;                    /* 0: not known */
   int64_t source_time_ns, reception_time_ns;       /* as the middleware reports them */
   uint32_t source_clock, reception_clock;          /* LAGOMETER_CLOCK_... */
-  /* When the middleware's own thread noticed this message. 0: the adapter can't observe it; always 0 with dispatch
-   * poll, where no thread of the host waits for that. */
+  /* When the middleware's own thread noticed this message; 0: the adapter can't observe it. With dispatch "poll" 0,
+   * unless the sidecar's `stamps` list "signalled" there. */
   int64_t signalled_ns;
   uint32_t signalled_cpu; /* goes with signalled_ns: the CPU of that thread then; 65535: not known */
   uint32_t reserved;
@@ -348,7 +348,7 @@ typedef struct lagometer_sample {
 /* The caller sets size and abi_version of what it asks to be filled; all else is 0 before the call. */
 typedef struct lagometer_matched {
   uint32_t size, abi_version;
-  uint32_t count; /* remote endpoints of the other kind that this one is connected to */
+  uint32_t count; /* remote endpoints of the other kind that are connected now: one that was destroyed no longer is */
   uint32_t exact; /* 1: both sides are known to be ready; 0: this side's view; 2: it can't tell, count is 0 */
 } lagometer_matched;
 #define LAGOMETER_MATCHED_SIZE_1_0 LAGOMETER_END_OF(lagometer_matched, exact)

@@ -101,7 +101,13 @@ BREAKS = [
     ("trigger", "contract", "trigger: ends a wait that is under way"),
     ("allocation", "contract", "measuring: the adapter's own code allocates nothing"),
     ("log", "contract", "measuring: nothing is logged"),
+    ("signalled", "contract", "take: known flags and clocks, a possible signalled_ns"),
     ("thread", "contract", "threads: begin and end are told to the host"),
+    (
+        "thread-end",
+        "contract",
+        "threads: begin and end are told to the host: threads told the host of their end",
+    ),
     ("unknown-option", "options", "an unknown option is refused"),
     ("settings", "settings", "keep_all_messages"),
     ("domain", "domains", "does not hear the other"),
@@ -154,6 +160,15 @@ def test_what_is_not_broken_is_found_whole(build: Path, tmp_path: Path) -> None:
     found = abilities(results)
     assert {name: broken_lines(each) for name, each in found.items() if broken_lines(each)} == {}
     assert code == 0
+
+
+def test_a_thread_may_notice_messages_that_are_polled_where_the_sidecar_says_so(
+    build: Path, tmp_path: Path
+) -> None:
+    stamps = {"listener": ["signalled"], "waitset": ["woken"], "poll": ["signalled"]}
+    broken_adapter(build, tmp_path, "signalled", stamps=stamps)
+    _, results, _ = conformance(build, "broken", "--only", "contract", path=tmp_path)
+    assert broken_lines(abilities(results)["contract"]) == []
 
 
 def test_an_adapter_that_prints_on_standard_output_is_heard_all_the_same(build: Path, tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ import pytest
 from needs import ROOT, adapter_library
 from study_adapters import write_adapters
 
+from lagometer.cli.conformance import FURTHER_MAX, further_broken
 from lagometer.conformance.abilities import ABILITIES, NAMES
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.elf import comment_of, exported_symbols
 from lagometer.conformance.exchange_checks import judge_delivery, sizes_of
-from lagometer.conformance.findings import AdapterReport, Findings, Result
+from lagometer.conformance.findings import AdapterReport, Findings, Line, Result
 from lagometer.conformance.manual import MANUAL, Manual, manual_of
 from lagometer.conformance.matrix import (
     BEGIN,
@@ -284,3 +285,14 @@ def test_the_page_says_what_each_ability_means() -> None:
     page = (ROOT / "docs" / "adapters" / "conformance.md").read_text(encoding="utf-8")
     for ability in ABILITIES:
         assert f"| `{ability.name}` | {ability.title}" in page, ability.name
+
+
+def test_lines_that_are_broken_beside_the_first_are_told_too() -> None:
+    lines = (Line("take", True), Line("wait", False, "too early"), Line("matched", False, "still counts"))
+    assert further_broken(Result("contract", "fail", "wait: too early (and 1 more)", lines)) == [
+        "matched: still counts"
+    ]
+    many = tuple(Line(f"{size} B", False, "damaged") for size in range(FURTHER_MAX + 3))
+    told = further_broken(Result("sizes", "fail", "0 B: damaged", many))
+    assert told[-2:] == [f"{FURTHER_MAX} B: damaged", "2 more: --json has them"]
+    assert further_broken(Result("poll", "pass")) == []
