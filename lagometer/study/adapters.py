@@ -165,5 +165,7 @@ def _read_probe(result: subprocess.CompletedProcess[bytes]) -> Probe:
         answer = None
     if result.returncode == 0 and isinstance(answer, Mapping) and isinstance(answer.get("version"), str):
         return Probe(str(answer["version"]), None)
+    if isinstance(answer, Mapping) and isinstance(answer.get("error"), str):  # a worker in Python says it so
+        return Probe(None, f"its probe failed: {answer['error']}")
     said = result.stderr.decode("utf-8", errors="replace").strip().splitlines()
     return Probe(None, f"its probe failed: {said[-1] if said else f'exit code {result.returncode}'}")
