@@ -165,7 +165,7 @@ def _read_probe(result: subprocess.CompletedProcess[bytes]) -> Probe:
         answer = None
     if result.returncode == 0 and isinstance(answer, Mapping) and isinstance(answer.get("version"), str):
         return Probe(str(answer["version"]), None)
-    if isinstance(answer, Mapping) and "error" in answer:
+    if isinstance(answer, Mapping) and isinstance(answer.get("error"), str):
         return Probe(None, f"its probe failed: {answer['error']}")
     error_lines = result.stderr.decode("utf-8", errors="replace").strip().splitlines()
     return Probe(

@@ -7,18 +7,21 @@
 An adapter uses this file, arrivals.py and its client library, and nothing else of lagometer. What it can't do
 it refuses with `AdapterError` and a sentence, and declares in its sidecar; it never does something else
 instead.
-Nothing of an object is called from two threads at once, but for `Waitset.trigger`.
+Nothing of an object is called from two threads at once, but for `Waitset.trigger`. An adapter may have
+threads of its own, which `Context.close` ends and waits for; one that dies of an exception fails the trial.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
+MODULES = "lagometer_adapter_"  # an adapter's module is called this and the stem of its file
 TAKE_MAX = 8  # payloads that one take() gives at most; fewer: there is no more
 
 
@@ -32,8 +35,10 @@ class AdapterMissing(AdapterError):
 
 @dataclass(frozen=True)
 class ContextConfiguration:
-    """profile: `default` (as the vendor ships it) or `matched`; network: what lagometer knows better, such as
-    `loopback` and the number of `peers`."""
+    """profile: `default` (as the vendor ships it) or `matched`; options: those that a study sets, without
+    the interpreter's; network: what lagometer knows better, such as `loopback` and the number of `peers`;
+    runtime_directory: a folder that all processes of a trial share and that goes with it, for an
+    adapter's own files; make folders in it with exist_ok, since every process does."""
 
     domain: int
     name: str
@@ -85,7 +90,8 @@ class Writer(Protocol):
         """Returns where a payload of so many bytes is to be written; the caller's until `commit`."""
 
     def commit(self) -> bool:
-        """Publishes what was borrowed last; False: not accepted now, and gone."""
+        """Publishes what was borrowed last. True: accepted, also if it may still be lost on the way; False:
+        not accepted now, and gone. Anything else, such as None, is refused."""
 
     def matched_readers(self) -> int:
         """How many readers the client library knows, 0 if it can't tell. Asked before each probe, so that a
@@ -95,7 +101,8 @@ class Writer(Protocol):
         """What the middleware can tell of lost, rejected, overwritten, deadline_missed, resent."""
 
     def describe(self) -> dict[str, Any]:
-        """Effective settings, as in docs/ADAPTERS.md: settings, paste, and if known observed, transport."""
+        """Effective settings: {"settings": {NAME: {"value": …, "default": …}}, "paste": [{"file": …,
+        "text": …}]}, and if known "observed" and "transport"; docs/ADAPTERS.md says what belongs there."""
 
 
 class Reader(Protocol):
@@ -105,8 +112,8 @@ class Reader(Protocol):
         """Nothing arrives before."""
 
     def take(self) -> Sequence[Any]:
-        """Returns up to TAKE_MAX payloads, as the client library gives them: each something that can be
-        sliced into numbers from 0 to 255. Never waits."""
+        """Returns up to TAKE_MAX payloads, the oldest first, as the client library gives them: each something
+        that can be sliced into numbers from 0 to 255. An empty list if there is none. Never waits."""
 
     def counters(self) -> dict[str, int]:
         """As of a writer."""
@@ -187,16 +194,46 @@ def load(name: str, library: str) -> Adapter:
         raise AdapterMissing(f"adapter {name}: {library} is no Python module; it is for lagometer-worker")
     if not Path(library).is_file():
         raise AdapterMissing(f"adapter {name}: {library} is not there; run `make setup`")
-    specification = importlib.util.spec_from_file_location("lagometer_adapter_" + Path(library).stem, library)
+    specification = importlib.util.spec_from_file_location(MODULES + Path(library).stem, library)
     if specification is None or specification.loader is None:
         raise AdapterMissing(f"adapter {name}: {library} can't be loaded")
     module: ModuleType = importlib.util.module_from_spec(specification)
     try:
         specification.loader.exec_module(module)
         return Adapter(name, module.probe, module.open_context)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise AdapterMissing(
-            f"adapter {name}: {error}; install requirements/clients.txt (`make bench ADAPTERS=all`)"
+            f"adapter {name}: {told(error)}; a client library of lagometer's own adapters comes with "
+            "requirements/clients.txt (`make bench ADAPTERS=all`)"
         ) from error
     except Exception as error:
-        raise AdapterMissing(f"adapter {name}: {library}: {type(error).__name__}: {error}") from error
+        raise AdapterMissing(f"adapter {name}: {library}: {told(error)}") from error
+
+
+def probed(adapter: Adapter, options: Mapping[str, Any]) -> Probe:
+    """What its probe says. Raises AdapterError."""
+    found: object = adapter.probe(options)
+    if not isinstance(found, Probe):
+        raise AdapterError(f"probe gave {found!r}; it must give Probe(version, abilities, limits)")
+    return found
+
+
+def accepted(answer: object) -> bool:
+    """What `commit` says; one that forgets to say it would have all its messages count as rejected. Raises
+    AdapterError."""
+    if not isinstance(answer, bool):
+        raise AdapterError(f"commit gave {answer!r}; it must give True (accepted) or False (gone)")
+    return answer
+
+
+def told(error: BaseException) -> str:
+    """An adapter's error as its author needs it: of an unexpected one also where in the adapter it arose."""
+    if isinstance(error, AdapterError):
+        return str(error) or type(error).__name__
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    places = [
+        f"{Path(frame.f_code.co_filename).name}, line {line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__", "")).startswith(MODULES)
+    ]
+    return f"{said} ({places[-1]})" if places else said

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lagometer.worker_python.adapter import Reader, ReplyWriter, Writer
+from lagometer.worker_python.adapter import Reader, ReplyWriter, Writer, accepted
 from lagometer.worker_python.plan import ContentPlan, EndpointPlan, Plan
 from lagometer.worker_python.plan_bounds import CONTENT_FILE_BYTES_MAX, IN_FLIGHT_MAX_NS
 from lagometer.worker_python.records import CAUSE, RECEIVED, SENT, Lane
@@ -179,7 +179,7 @@ class Output:
                 self.replies.answer(request)
             buffer = self.writer.borrow(size)
             self._write_envelope(buffer, KIND_PROBE, sent_ns)
-            self.writer.commit()
+            accepted(self.writer.commit())
         except Exception as error:
             self._stage.fail("sending a probe", error)
 

@@ -89,7 +89,7 @@ class Worker:
         except (ControlError, ContentError) as error:
             self._fail("internal", str(error))
         except Exception as error:
-            self._fail("internal", f"{type(error).__name__}: {error}")
+            self._fail("internal", interface.told(error))
         return 0
 
     def _walk(self) -> None:
@@ -285,9 +285,9 @@ def _flush_errors() -> None:
 def _probe(library: str) -> int:
     control = Control()
     try:
-        probe = interface.load(os.path.basename(library), library).probe({})  # noqa: PTH119
+        probe = interface.probed(interface.load(os.path.basename(library), library), {})  # noqa: PTH119
     except Exception as error:
-        control.send({"error": str(error) or type(error).__name__})
+        control.send({"error": interface.told(error)})
         return 1
     description = {"version": probe.version, "abilities": dict(probe.abilities), "limits": dict(probe.limits)}
     control.send(description)

@@ -6,13 +6,20 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lagometer.worker_python import adapter as interface
-from lagometer.worker_python.adapter import AdapterError, ContextConfiguration, EndpointConfiguration
+from lagometer.worker_python.adapter import (
+    AdapterError,
+    ContextConfiguration,
+    EndpointConfiguration,
+    probed,
+    told,
+)
 from lagometer.worker_python.endpoint import Input, Output, load_content
 from lagometer.worker_python.interpreter import own_options, set_up_interpreter
 from lagometer.worker_python.loop import Loop
@@ -34,6 +41,7 @@ class Session:
     def __init__(self, plan: Plan, records_descriptor: int | None) -> None:
         self._plan = plan
         self._stage = Stage()
+        threading.excepthook = self._stage.thread_died
         self._contexts: list[interface.Context] = []
         self._nodes: list[Node] = []
         self._loops: list[Loop] = []
@@ -264,7 +272,7 @@ class Session:
         descriptions = []
         for adapter, plan in zip(self._adapters, self._plan.adapters, strict=True):
             with _in_adapter("probing"):
-                probe = adapter.probe(own_options(plan.options))
+                probe = probed(adapter, own_options(plan.options))
             descriptions.append(
                 {
                     "name": adapter.name,
@@ -361,7 +369,7 @@ def _in_adapter(operation: str) -> Iterator[None]:
     except (AdapterError, MemoryError):
         raise
     except Exception as error:
-        raise AdapterError(f"{operation} failed: {type(error).__name__}: {error}") from error
+        raise AdapterError(f"{operation} failed: {told(error)}") from error
 
 
 def _configuration(plan: EndpointPlan, dispatch: str) -> EndpointConfiguration:

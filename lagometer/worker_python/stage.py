@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from lagometer.worker_python.adapter import told
+
 NS_PER_S = 1_000_000_000
 SLEEP_NS_MAX = 3_600 * NS_PER_S  # a lock's time-out has a limit; a longer sleep is simply begun again
 
@@ -27,10 +29,17 @@ class Stage:
         self.failure = ""
         self.probing = threading.RLock()  # held while a probe is sent, before the start
 
-    def fail(self, operation: str, error: Exception) -> None:
+    def fail(self, operation: str, error: BaseException) -> None:
         """Keeps the first failure for the main thread, which ends the trial."""
         if not self.failure:
-            self.failure = f"{operation}: {error if str(error) else type(error).__name__}"
+            self.failure = f"{operation}: {told(error)}"
+
+    def thread_died(self, ended: threading.ExceptHookArgs) -> None:
+        """For `threading.excepthook`: a thread of the adapter's that dies would else only fall silent."""
+        if ended.exc_value is not None and not self.stopped:
+            name = ended.thread.name if ended.thread is not None else "without a name"
+            self.fail(f"the adapter's thread {name} died", ended.exc_value)
+        threading.__excepthook__(ended)
 
 
 class Parker:

@@ -21,7 +21,6 @@ from lagometer.worker_python.adapter import (
 from lagometer.worker_python.arrivals import Arrivals, ArrivalsWaitset
 
 TYPES = ("bytes", "fixed")
-OWN_OPTIONS = ("garbage_collection", "switch_interval_us")  # of the interpreter: the worker sees to them
 _enabled: dict[tuple[int, str, int], list[MyReader]] = {}  # the middleware: who listens where
 
 
@@ -32,10 +31,9 @@ def probe(options: Mapping[str, Any]) -> Probe:
 
 
 def open_context(configuration: ContextConfiguration) -> MyContext:
-    """Refuses what it does not know, by name."""
+    """Refuses what it does not know, by name. The interpreter's own options are not among these."""
     for key in configuration.options:
-        if key not in OWN_OPTIONS:
-            raise AdapterError(f"in_python has no option '{key}': leave it out")
+        raise AdapterError(f"in_python has no option '{key}': leave it out")
     return MyContext(configuration.domain)
 
 
@@ -65,7 +63,7 @@ class MyWriter:
     def commit(self) -> bool:
         for reader in self._readers:
             reader.arrivals.note(bytes(self._message))
-        return True  # False: not accepted now, and gone
+        return True  # accepted, though it may be lost on the way; False: not accepted now, and gone
 
     def matched_readers(self) -> int:
         """How many there are; 0 if the middleware can't tell."""

@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import sys
+import threading
 
 from lagometer.conformance.in_python.peer import Peer
 from lagometer.conformance.progress import told
@@ -28,6 +29,7 @@ def main() -> None:
     if (shared := os.environ.get("LAGOMETER_RECORDS_FD")) is not None:
         told.share(int(shared))
     peer = Peer()
+    threading.excepthook = peer.thread_died
     for line in sys.stdin:
         pending = memoryview(json.dumps(peer.answer(line)).encode() + b"\n")
         while pending:

@@ -11,6 +11,7 @@ from typing import Any
 
 from lagometer.conformance.in_python.content import KIND_PROBE, opened
 from lagometer.worker_python.adapter import Context, EndpointConfiguration, Reader, Waitset
+from lagometer.worker_python.adapter import told as told_of
 
 GLANCE_NS = 100_000_000
 PAUSE_S = 0.000_2
@@ -120,7 +121,7 @@ class Inbox:
             return call()
         except Exception as error:
             with self._account:
-                self._failure = self._failure or f"taking failed: {str(error) or type(error).__name__}"
+                self._failure = self._failure or f"taking failed: {told_of(error)}"
             return 0
 
     def _take_when_flowing(self) -> int:

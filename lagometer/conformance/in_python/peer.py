@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class Publisher:
         """Returns whether the message was accepted."""
         with _demanded("commit"):
             self.writer.borrow(size)[:] = written(kind, self.stream, sequence, size)
-            return self.writer.commit()
+            return interface.accepted(self.writer.commit())
 
 
 class Peer:
@@ -63,6 +64,7 @@ class Peer:
         self._publishers: dict[str, Publisher] = {}
         self._inboxes: dict[str, Inbox] = {}
         self._poller: Poller | None = None
+        self._died = ""
         self._orders: dict[str, Callable[[Order], Answer]] = {
             "load": self._load,
             "context": self._make_context,
@@ -84,11 +86,22 @@ class Peer:
         try:
             order = json.loads(line)
             told.step()
-            return {**self._orders[order["do"]](order), "ok": True}
+            answer = self._orders[order["do"]](order)
+            if self._died:
+                raise Refusal("its own thread", self._died)
+            return {**answer, "ok": True}
         except Refusal as refusal:
+            if self._died:  # the cause of what went wrong here
+                return {"ok": False, "call": "its own thread", "status": None, "reason": self._died}
             return {"ok": False, "call": refusal.call, "status": None, "reason": str(refusal)}
         except Exception as error:
             return {"ok": False, "reason": f"{type(error).__name__}: {error}"}
+
+    def thread_died(self, ended: threading.ExceptHookArgs) -> None:
+        """For `threading.excepthook`: a thread of the adapter's that dies is told with the next answer."""
+        if ended.exc_value is not None and not self._died:
+            name = ended.thread.name if ended.thread is not None else "without a name"
+            self._died = f"the adapter's thread {name} died: {interface.told(ended.exc_value)}"
 
     def close(self) -> None:
         """Gives everything back."""
@@ -222,7 +235,7 @@ def _demanded(call: str) -> Iterator[None]:
     except Refusal:
         raise
     except Exception as error:
-        raise Refusal(call, str(error) or type(error).__name__) from error
+        raise Refusal(call, interface.told(error)) from error
 
 
 def _endpoint(order: Order) -> EndpointConfiguration:

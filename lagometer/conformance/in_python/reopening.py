@@ -14,6 +14,7 @@ from typing import Any
 from lagometer.conformance.in_python.content import KIND_DATA, written
 from lagometer.conformance.progress import told
 from lagometer.worker_python.adapter import Context, EndpointConfiguration, Qos, Waitset, Writer
+from lagometer.worker_python.adapter import told as told_of
 
 SETTLED = 10  # rounds after which there is whatever a library keeps until the process ends
 LONGEST_S = 20.0
@@ -124,7 +125,7 @@ class _Round:
                 self._published += 1
                 self._send(self._published)
         except Exception as error:
-            self._failure = str(error) or type(error).__name__
+            self._failure = told_of(error)
             self._stop = True
 
     def _wait_for(self, count: int) -> None:

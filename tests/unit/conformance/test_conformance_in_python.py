@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,25 @@ def test_what_the_adapter_refuses_is_told_with_the_call_and_the_reason(
     refused = driven.refused("send", writer="w", count=5, bytes=64)
     assert (refused["call"], refused["reason"]) == ("commit", "toy: the cable is cut")
     assert not driven.peer.answer("[]")["ok"]
+
+
+def test_a_commit_that_says_nothing_is_refused(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    driven.exchange("listener", 1)
+    monkeypatch.setenv("TOY_BREAK", "silent")
+    refused = driven.refused("send", writer="w", count=1, bytes=64)
+    assert (refused["call"], refused["reason"].partition(";")[0]) == ("commit", "commit gave None")
+
+
+def test_a_thread_that_dies_is_told_with_the_next_answer(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", driven.peer.thread_died)
+    thread = threading.Thread(target=lambda: 1 // 0, name="receiver")
+    thread.start()
+    thread.join()
+    refused = driven.refused("heard")
+    assert refused["call"] == "its own thread"
+    assert refused["reason"].startswith("the adapter's thread receiver died: ZeroDivisionError: ")
 
 
 def test_a_subscriber_that_stalls_takes_nothing_until_it_goes_on(driven: Driven) -> None:

@@ -178,7 +178,11 @@ def answering(tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> A
         ("""echo noise; echo '{"version": "1.2"}'""", "1.2", None),
         ("echo no json", None, "its probe failed: exit code 0"),
         ("echo broken >&2; exit 1", None, "its probe failed: broken"),
-        ("""echo '{"error": "no symbol"}'; exit 1""", None, "its probe failed: no symbol"),
+        (
+            """echo '{"error": "SyntaxError (x.py, line 4)"}'; exit 1""",
+            None,
+            "its probe failed: SyntaxError (x.py, line 4)",
+        ),
         ("kill -SEGV $$", None, "its probe died of signal 11"),
     ],
 )

@@ -8,6 +8,7 @@ import mmap
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,13 @@ from plan_parts import MILLISECOND_NS, pingpong, pipeline, plan
 
 from lagometer.store.records import KIND_CAUSES, KIND_RECEIVED, KIND_SENT, Lane, decode
 from lagometer.worker_python import records
-from lagometer.worker_python.adapter import AdapterMissing, load
+from lagometer.worker_python.adapter import AdapterError, AdapterMissing, accepted, load, probed
 from lagometer.worker_python.endpoint import Input
 from lagometer.worker_python.fields import PlanError
 from lagometer.worker_python.plan import parse_plan
 from lagometer.worker_python.plan_bounds import IN_FLIGHT_MAX_NS
 from lagometer.worker_python.schedule import Random, Schedule, SchedulePlan, Work, WorkPlan, messages_due
+from lagometer.worker_python.stage import Stage
 
 COMMAND = [sys.executable, "-I", "-m", "lagometer.worker_python"]
 
@@ -261,6 +263,51 @@ def test_what_is_no_adapter_is_refused(tmp_path: Path, name: str, content: str |
     answer = subprocess.run([*COMMAND, "--probe", str(library)], capture_output=True, timeout=30)
     assert answer.returncode == 1
     assert json.loads(answer.stdout)["error"]
+
+
+WRONG_PROBES = """\
+def probe(options):
+    return {options!r}
+
+
+def open_context(configuration):
+    return misspelt
+"""
+
+
+def test_an_adapters_mistake_is_told_with_its_place(tmp_path: Path) -> None:
+    library = tmp_path / "mine.py"
+    library.write_text(WRONG_PROBES.replace("{options!r}", "misspelt"))
+    answer = subprocess.run([*COMMAND, "--probe", str(library)], capture_output=True, timeout=30)
+    assert json.loads(answer.stdout)["error"] == "NameError: name 'misspelt' is not defined (mine.py, line 2)"
+    library.write_text(WRONG_PROBES.replace("{options!r}", "{'version': '1'}"))
+    with pytest.raises(AdapterError, match=r"probe gave \{'version': '1'\}; it must give Probe"):
+        probed(load("mine", str(library)), {})
+
+
+def test_a_misspelt_import_of_ours_is_not_taken_for_a_missing_package(tmp_path: Path) -> None:
+    library = tmp_path / "mine.py"
+    library.write_text("from lagometer.worker_python.arrivals import Arrival\n")
+    with pytest.raises(AdapterMissing, match=r"cannot import name 'Arrival'.*\(mine.py, line 1\)") as refused:
+        load("mine", str(library))
+    assert "make bench" not in str(refused.value)
+
+
+@pytest.mark.parametrize("answer", [None, 1, "yes"])
+def test_what_commit_gives_is_true_or_false(answer: object) -> None:
+    assert accepted(True) and not accepted(False)
+    with pytest.raises(AdapterError, match=f"commit gave {answer!r}; it must give True"):
+        accepted(answer)
+
+
+def test_a_thread_of_the_adapters_that_dies_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    monkeypatch.setattr(threading, "excepthook", stage.thread_died)
+    monkeypatch.setattr(threading, "__excepthook__", lambda _: None)
+    thread = threading.Thread(target=lambda: 1 // 0, name="receiver")
+    thread.start()
+    thread.join()
+    assert stage.failure.startswith("the adapter's thread receiver died: ZeroDivisionError: ")
 
 
 @pytest.mark.parametrize(("argument", "code"), [("--version", 0), ("--help", 0), ("--no-such", 2)])
