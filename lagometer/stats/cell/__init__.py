@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cell over its trials."""
+"""Figures of one cell over its trials."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""estimates.parquet of a campaign: read if it is current, else made from the campaign's other files."""
+"""estimates.parquet of a campaign: read if current, otherwise computed from the campaign's other files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPEN = "open"  # stands for a cell of an adaptive campaign that was interrupted 
 
 
 def progress_of_cells(campaign: Campaign) -> dict[str, CellProgress]:
-    """How far each cell of an adaptive campaign is; empty for one whose number of trials is fixed."""
+    """How far each cell of an adaptive campaign is; empty for a campaign with a fixed number of trials."""
     study = campaign.manifest.get("study")
     bounds = Bounds.of_study(study) if isinstance(study, Mapping) else None
     if bounds is None:
@@ -38,7 +38,7 @@ def progress_of_cells(campaign: Campaign) -> dict[str, CellProgress]:
 
 
 def stops_of_cells(progress: Mapping[str, CellProgress]) -> dict[str, Stop]:
-    """Why each cell has no more trials, and the alpha that its intervals may use."""
+    """Why each cell gets no more trials, and the alpha its intervals may use."""
     return {
         cell: cell_progress.stop_now()
         if cell_progress.stopped is not None
@@ -48,8 +48,9 @@ def stops_of_cells(progress: Mapping[str, CellProgress]) -> dict[str, Stop]:
 
 
 def safe_alpha(campaign: Campaign) -> float:
-    """What an interval of any cell may miss, without a look at its samples. Where cells ended by their
-    precision that must allow for the looks; the level of a look does so, whatever ended a cell.
+    """The error probability an interval of any cell may use, without looking at its samples. If cells ended
+    because they reached their precision, it must allow for the looks. The level of one look does so, whatever
+    ended a cell.
     """
     study = campaign.manifest.get("study")
     adaptive = isinstance(study, Mapping) and Bounds.of_study(study) is not None
@@ -57,9 +58,9 @@ def safe_alpha(campaign: Campaign) -> float:
 
 
 def make_estimates(campaign: Campaign, progress: Mapping[str, CellProgress] | None = None) -> pl.DataFrame:
-    """Makes the table again from samples. Raises CampaignError if a valid trial has none.
+    """Recomputes the table from samples. Raises CampaignError if a valid trial has none.
 
-    progress: of the cells of an adaptive campaign, where it is known already.
+    progress: the progress of the cells of an adaptive campaign, if already known.
     """
     if progress is None:
         progress = progress_of_cells(campaign)
@@ -73,9 +74,10 @@ def make_estimates(campaign: Campaign, progress: Mapping[str, CellProgress] | No
 
 
 def estimates_without_noise(campaign: Campaign, alphas: Mapping[str, float]) -> pl.DataFrame:
-    """The same table end to end, from quiet trials alone: of cells with disturbed and enough quiet trials.
+    """The same table end to end, from quiet trials only: for cells with disturbed trials and enough quiet
+    ones.
 
-    alphas: of the cells to look at, what their intervals may miss. Raises CampaignError.
+    alphas: the cells to look at, each with the error probability of its intervals. Raises CampaignError.
     """
     valid = with_noise_of_campaign(campaign.cells).filter(
         pl.col("valid")
@@ -94,9 +96,9 @@ def estimates_without_noise(campaign: Campaign, alphas: Mapping[str, float]) -> 
 
 
 def campaign_estimates(campaign: Campaign) -> pl.DataFrame:
-    """The table of a campaign, read if every valid trial is in it, else made. Raises CampaignError.
+    """A campaign's table: read if it contains every valid trial, otherwise computed. Raises CampaignError.
 
-    So it does for an imported campaign: aggregates have no intervals, however many there are.
+    Also raises it for an imported campaign: aggregates have no intervals, however many there are.
     """
     if campaign.imported_from is not None:
         raise CampaignError(
@@ -128,7 +130,7 @@ def _trials(stored: pl.DataFrame) -> dict[str, int]:
 
 
 def _valid_trials(campaign: Campaign) -> dict[str, int]:
-    """Of each cell with a row, how many trials are valid and have delivered something."""
+    """For each cell with a row, how many trials are valid and delivered at least one message."""
     counted = campaign.cells.group_by("cell").agg(
         pl.col("trial").filter(pl.col("valid") & (pl.col("n") > 0)).n_unique()
     )

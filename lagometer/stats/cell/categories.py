@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers by whose they are: the categories of two papers (docs/methodology/layers.md, "Categories").
+"""Sorts layers by owner, in the categories of two papers (docs/methodology/layers.md, "Categories").
 
-Kronauer et al. 2021, "Latency Analysis of ROS2 Multi-Node Systems", figure 6: what of a chain's latency
-is ROS 2's, and what DDS's, summed over hops. Maruyama et al. 2016, "Exploring the Performance of ROS2",
-figures 11 and 12: the two conversions, DDS, and others. Both put stamps into ROS 2; here layers that were
-found without a patch are sorted.
+Kronauer et al. 2021, "Latency Analysis of ROS2 Multi-Node Systems", figure 6: how much of a chain's latency
+belongs to ROS 2 and how much to DDS, summed over hops. Maruyama et al. 2016, "Exploring the Performance of
+ROS2", figures 11 and 12: the two conversions, DDS, and others. Both papers put stamps into ROS 2; this module
+sorts layers found without a patch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CATEGORY_OF: Mapping[str, str] = {
     "notify": NOTIFICATION,
     "executor": NOTIFICATION,
     "begin_take": COMMON,
-    "executor_begin_take": NOTIFICATION,  # most of it is the executor's
+    "executor_begin_take": NOTIFICATION,  # most of it belongs to the executor
     "wait_begin_take": NOTIFICATION,
     "take": DDS,
     "whole_take": UNATTRIBUTED,  # rclcpp, rcl, rmw and the middleware together
@@ -58,9 +58,9 @@ NO_DDS = "no time in DDS"
 
 @dataclass(frozen=True)
 class Overhead:
-    """ROS 2's overhead over DDS (Kronauer et al.): all but DDS and benchmarking, over DDS. What is
-    unattributed may be either's, so the true one lies between `least`, where all of it is DDS's, and `most`,
-    where none is. Both are None for the reason `absent`."""
+    """ROS 2's overhead over DDS (Kronauer et al.): everything except DDS and benchmarking, divided by DDS.
+    Unattributed time may belong to either, so the true overhead lies between `least` (all of it is DDS) and
+    `most` (none of it is). Both are None for the reason in `absent`."""
 
     least: float | None = None
     most: float | None = None
@@ -68,9 +68,9 @@ class Overhead:
 
 
 def categories(layers_ns: Mapping[str, float]) -> dict[str, float]:
-    """The time in each category, in nanoseconds, from that in each layer: of one message, or the means over
-    many. Those of no layer are left out, but never `unattributed`, where every unknown layer is counted, too.
-    They add up to the latency."""
+    """The time in each category, in nanoseconds, from the time in each layer: for one message, or means over
+    many. Categories without a layer are left out, except `unattributed`, which also counts every unknown
+    layer. The categories add up to the latency."""
     sums_ns = dict.fromkeys(CATEGORIES, 0.0)
     for layer, spent_ns in layers_ns.items():
         sums_ns[CATEGORY_OF.get(layer, UNATTRIBUTED)] += spent_ns
@@ -78,8 +78,8 @@ def categories(layers_ns: Mapping[str, float]) -> dict[str, float]:
 
 
 def breakdown(layers_ns: Mapping[str, float]) -> dict[str, float]:
-    """The same as Maruyama et al. have it. Where a conversion was not stamped it is left out: what it takes
-    is then in `dds`, since the middleware's own call does it."""
+    """The same in the categories of Maruyama et al. A conversion that was not stamped is left out. Its time
+    is then in `dds`, because the middleware's own call does the conversion."""
     sums_ns = dict.fromkeys(BREAKDOWN, 0.0)
     for layer, spent_ns in layers_ns.items():
         category = CATEGORY_OF.get(layer, UNATTRIBUTED)
@@ -89,7 +89,7 @@ def breakdown(layers_ns: Mapping[str, float]) -> dict[str, float]:
 
 
 def overhead(layers_ns: Mapping[str, float]) -> Overhead:
-    """What ROS 2 adds, over what DDS takes."""
+    """What ROS 2 adds, divided by what DDS takes."""
     if not all(layers_ns.get(layer) for layer in OF_ROS2):
         return Overhead(absent=NO_ROS2)
     by_category = categories(layers_ns)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of every cell of a campaign: the rows of estimates.parquet (docs/FORMAT.md).
+"""The rows of estimates.parquet: what is known about every cell of a campaign (docs/FORMAT.md).
 
-Quantiles of latency and response time; where messages were lost, those of latency with losses as infinite;
-with a deadline, the share of messages that missed it.
+Quantiles of latency and response time. If messages were lost, also quantiles of latency that count losses as
+infinite. With a deadline, also the share of messages that missed it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from lagometer.stats.interval.confidence import (
 from lagometer.stats.interval.misses import Mask, miss_limits, missed_in_order
 from lagometer.store import format as form
 
-INFINITE_NS = np.iinfo(np.int64).max  # how long a message takes that never comes
+INFINITE_NS = np.iinfo(np.int64).max  # the latency of a message that never arrives
 MISS_SHARE = "deadline_miss_share"
 _BEGIN = {"latency": "publish_ns", "response": "intended_ns"}
 
 
 def lost_quantity(quantile: str) -> str:
-    """The quantity's name of a quantile of latency with lost messages as infinite."""
+    """The quantity's name for a latency quantile that counts lost messages as infinite."""
     return f"latency_{quantile}_lost"
 
 
@@ -45,11 +45,11 @@ def estimates(
     samples: Callable[[str, int], pl.DataFrame],
     stops: Mapping[str, Stop] | None = None,
 ) -> pl.DataFrame:
-    """estimates.parquet: of each cell and edge the figures of all valid trials with their intervals.
+    """estimates.parquet: for each cell and edge, the figures over all valid trials with their intervals.
 
-    cells: cells.parquet; its valid trials are used. samples: gives those of a trial, as Campaign.samples; of
-    these one trial is in memory at a time, of one cell the times, in four bytes each where that is enough.
-    stops: of cells whose number of trials was not fixed.
+    cells: cells.parquet; only valid trials are used. samples: returns the samples of a trial, like
+    Campaign.samples. Only one trial is in memory at a time; of one cell, only the times, in four bytes each
+    where that is enough. stops: for cells whose number of trials was not fixed.
     """
     rows: list[dict[str, object]] = []
     for cell in cells["cell"].unique(maintain_order=True):
@@ -69,11 +69,11 @@ def estimates(
 
 @dataclass
 class _Edge:
-    """One edge of a cell, and what was gathered of it from the valid trials so far.
+    """One edge of a cell, and what the valid trials read so far contribute to it.
 
-    loses: whether any message was lost or censored. deadline_ns: None without one. miss_shares: of each valid
-    trial; due: messages that they are of, 0 where that is not known. bound_ns: how far off a time may be that
-    is between two clocks, the most of all trials.
+    loses: whether any message was lost or censored. deadline_ns: None without one. miss_shares: one per valid
+    trial. due: how many messages the shares are based on; 0 if unknown. bound_ns: the largest error, over all
+    trials, of a time that spans two clocks.
     """
 
     name: str
@@ -90,7 +90,7 @@ class _Edge:
 
     @classmethod
     def of(cls, name: str, cell_rows: pl.DataFrame) -> _Edge:
-        """The edge before any sample was read."""
+        """The edge before any samples are read."""
         valid = cell_rows.filter(pl.col("valid") & (pl.col("edge") == name))
         shares = _known(valid, MISS_SHARE) if "deadline_ns" in valid.columns else []
         return cls(
@@ -103,7 +103,7 @@ class _Edge:
         )
 
     def add(self, measured: pl.DataFrame) -> None:
-        """Takes over one trial: the edge's messages of the measure phase."""
+        """Adds one trial: the edge's messages of the measure phase."""
         delivered = measured.filter(pl.col("outcome") == "delivered")
         for figure, begin in _BEGIN.items():
             times = delivered.select((pl.col("taken_ns") - pl.col(begin)).alias("time"))["time"]
@@ -114,13 +114,13 @@ class _Edge:
             self.missed.append(missed_in_order(measured, self.deadline_ns))
 
     def rows(self, stop: Stop | None) -> Iterator[dict[str, object]]:
-        """Its rows of estimates.parquet; gives the memory free."""
+        """The edge's rows of estimates.parquet; frees the memory."""
         alpha = stop.alpha if stop is not None else 1.0 - CONFIDENCE
         stopped = stop.why if stop is not None else None
         independence = 0.0
         for figure, trials in self.series.items():
             pool = Pool(trials)
-            trials.clear()  # a cell may be larger than what is left of the memory
+            trials.clear()  # a cell may need more memory than is left
             if pool.n or figure == "latency":  # a closed loop has no response time
                 yield from (
                     _row(f"{figure}_{name}", pool.estimate(permille, alpha), stopped, self.bound_ns)
@@ -143,7 +143,7 @@ class _Edge:
         enough = trials >= TRIALS_MIN
         low = high = None
         if enough:
-            worth = max(float(trials), independence * due)  # a trial is worth one message at the least
+            worth = max(float(trials), independence * due)  # a trial is worth at least one message
             low, high = miss_limits(self.miss_shares, self.missed, due, worth, alpha)
         return {
             "quantity": MISS_SHARE,
@@ -160,12 +160,12 @@ class _Edge:
 
 
 def _known(rows: pl.DataFrame, column: str) -> list[float]:
-    """The numbers of a column that an older lagometer may not have written."""
+    """The numbers in a column that an older lagometer may not have written."""
     return rows[column].drop_nulls().to_list() if column in rows.columns else []
 
 
 def _with_the_lost(measured: pl.DataFrame) -> Numbers:
-    """The latencies of an edge's messages in the order of the samples; infinite where one never came."""
+    """The latencies of an edge's messages in sample order; infinite for messages that never arrived."""
     arrived = pl.col("outcome") == "delivered"
     latency = pl.when(arrived).then(pl.col("taken_ns") - pl.col("publish_ns")).otherwise(INFINITE_NS)
     sent = measured.filter(pl.col("outcome").is_in(["delivered", "lost", "censored"]))
@@ -173,20 +173,20 @@ def _with_the_lost(measured: pl.DataFrame) -> Numbers:
 
 
 def _narrow(numbers: Numbers) -> npt.NDArray[np.integer[Any]]:
-    """The same numbers in half the room, where they are times from 0 to 4.29 s: nearly always."""
+    """The same numbers in half the space if they are times from 0 to 4.29 s, as they nearly always are."""
     fits = len(numbers) > 0 and int(numbers.min()) >= 0 and int(numbers.max()) <= np.iinfo(np.uint32).max
     return numbers.astype(np.uint32) if fits else numbers
 
 
 def _row(quantity: str, estimate: QuantileEstimate, stopped: str | None, bound_ns: int) -> dict[str, object]:
-    """One quantile; what is infinite is null. Its interval has the bound of the clocks in it: in all trials
-    they may be off to the same side."""
+    """The row of one quantile; null stands for infinite. The interval includes the clocks' bound, because
+    their error may have the same sign in all trials."""
     return {
         "quantity": quantity,
         "estimate_ns": _finite(estimate.estimate_ns),
         "low_ns": _moved(estimate.low_ns, -bound_ns),
         "high_ns": _moved(estimate.high_ns, bound_ns),
-        "confidence": CONFIDENCE,  # of the whole procedure, the looks before included
+        "confidence": CONFIDENCE,  # of the whole procedure, including earlier looks
         "trials": estimate.trials,
         "n": estimate.n,
         "status": estimate.status,

@@ -12,20 +12,21 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-PAIRS_MIN = 10  # neighbours in a trial, as of samples beyond a quantile
+PAIRS_MIN = 10  # neighbours in a trial; the same minimum as for samples beyond a quantile
 
 
 def jitter_ns(delivered: pl.DataFrame) -> float | None:
-    """The jitter of one trial's delivered messages of an edge, in the order of the samples, in ns.
+    """The jitter of one trial's delivered messages of an edge, in ns, in sample order.
 
-    delivered: `sequence`, `publish_ns`, `taken_ns`. A pair counts where the later message is the very next of
-    its source (no message between them was lost, as RFC 3393 has it) and both went to the same reader. None
-    with fewer than ten pairs, and where messages of several sources can't be told apart.
+    delivered: `sequence`, `publish_ns`, `taken_ns`. A pair counts if the later message directly follows the
+    earlier one from its source (no message between them was lost, as in RFC 3393) and both went to the same
+    reader. None with fewer than ten pairs, or if messages of several sources can't be told apart.
     """
     sequence = delivered["sequence"].to_numpy().astype(np.int64)
     taken_ns = delivered["taken_ns"].to_numpy().astype(np.int64)
     latency_ns = taken_ns - delivered["publish_ns"].to_numpy().astype(np.int64)
-    # End to end, readers follow one another, each with its messages in the order in which it took them.
+    # End to end, the rows are grouped by reader; each reader's messages are in the order in which it took
+    # them.
     reader = np.cumsum(np.diff(taken_ns, prepend=taken_ns[:1]) < 0)
     order = np.lexsort((sequence, reader))
     step = np.diff(sequence[order])

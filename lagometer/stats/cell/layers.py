@@ -15,10 +15,10 @@ from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 
 @dataclass(frozen=True)
 class LayerFigures:
-    """One layer. A message that does not go through it spends no time there.
+    """The figures of one layer. A message that does not pass through it spends no time there.
 
-    p50_ns, p99_ns: None with fewer than ten messages above it; share: of the latency, the mean over messages,
-    so that the shares of all layers add up to 1.
+    p50_ns, p99_ns: None with fewer than ten messages above. share: of the latency, averaged over messages, so
+    that the shares of all layers add up to 1.
     """
 
     name: str
@@ -29,10 +29,10 @@ class LayerFigures:
 
 @dataclass(frozen=True)
 class EdgeLayers:
-    """The layers of one edge's messages, in the order of their way; `unattributed` is one of them.
+    """The layers of one edge's messages, in the order messages pass them; `unattributed` is one of them.
 
-    latency_p50_ns: of the same messages, None as above; unattributed_p50_share: of the latency of a message,
-    the median.
+    latency_p50_ns: the latency of the same messages; None as above. unattributed_p50_share: the median share
+    of a message's latency.
     """
 
     messages: int
@@ -43,7 +43,7 @@ class EdgeLayers:
 
 
 def edge_layers(trials: Sequence[pl.DataFrame]) -> EdgeLayers | None:
-    """The figures of one edge from its trials, each as `LAYERS_SCHEMA`; None without a message."""
+    """The figures of one edge from its trials, each in `LAYERS_SCHEMA`; None if there are no messages."""
     tables = [_times(trial) for trial in trials if not trial.is_empty()]
     if not tables:
         return None
@@ -74,7 +74,7 @@ def edge_layers(trials: Sequence[pl.DataFrame]) -> EdgeLayers | None:
 
 
 def _times(trial: pl.DataFrame) -> pl.DataFrame:
-    """A row for each message, a column for each layer: the nanoseconds in it."""
+    """One row per message and one column per layer: the nanoseconds in it."""
     durations = trial.select(
         "sequence",
         pl.col("layer").cast(pl.String()),

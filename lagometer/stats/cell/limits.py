@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the cells of one campaign keep to limits such as p99 > 2 ms, judged with the figures' intervals.
+"""Whether the cells of one campaign meet limits such as p99 > 2 ms, judged by the figures' intervals.
 
-A limit is *met* where the whole 95 % interval lies beyond it, *not met* where the whole interval lies on this
-side, and otherwise nobody can tell (docs/methodology/limits.md).
+A limit is *met* if the whole 95 % interval lies beyond it, *not met* if the whole interval lies on this side,
+and undecided otherwise (docs/methodology/limits.md).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SAMPLES = ("edge", "phase", "outcome", "sequence", "publish_ns", "taken_ns")
 class AbsoluteLimit:
     """A condition on one figure of a cell, such as p99 > 2 ms.
 
-    quantity: one of UNITS; value: in that unit; text: as it was written; cells: a glob of cell ids.
+    quantity: one of UNITS. value: in that unit. text: as written. cells: a glob of cell ids.
     """
 
     quantity: str
@@ -54,10 +54,10 @@ class AbsoluteLimit:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a cell end to end, over its valid trials; `low` and `high` are None without an interval.
+    """A cell's end-to-end figure over its valid trials; `low` and `high` are None without an interval.
 
-    certain: it is a fact about these messages and needs none. why: what is to be known of it, or why it has
-    no interval.
+    certain: the figure is a fact about these messages and needs no interval. why: a remark on the figure, or
+    why it has no interval.
     """
 
     value: float | None = None
@@ -69,7 +69,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What came of a limit in one cell: `met`, `not-met`, or `unknown` and why; figures in `unit`."""
+    """The result of a limit in one cell: `met`, `not-met`, or `unknown` with a reason; figures in `unit`."""
 
     limit: str
     cell: str
@@ -83,9 +83,9 @@ class Judgement:
 
 
 def judge_limits(campaign: Campaign, limits: Sequence[AbsoluteLimit]) -> list[Judgement]:
-    """Judges every limit in every cell that its glob names, in the study's order.
+    """Judges every limit in every cell that matches its glob, in the study's order.
 
-    A cell without a valid trial, or without the samples that a figure needs, is `unknown`.
+    A cell is `unknown` if it has no valid trial, or lacks the samples the figure needs.
     """
     estimates = cache(partial(campaign_estimates, campaign))
     named_cells = {cell: _Cell(campaign, cell, estimates) for cell in cell_ids(campaign)}
@@ -98,7 +98,7 @@ def judge_limits(campaign: Campaign, limits: Sequence[AbsoluteLimit]) -> list[Ju
 
 
 def cell_ids(campaign: Campaign) -> list[str]:
-    """The cells of a campaign: those of its study, then any other that was measured."""
+    """The cells of a campaign: first those of its study, then any others that were measured."""
     listed = [str(item.get("id")) for item in campaign.manifest.get("cells", [])]
     return list(dict.fromkeys([*listed, *campaign.cells["cell"].unique(maintain_order=True)]))
 
@@ -130,7 +130,7 @@ def _judged(limit: AbsoluteLimit, cell: str, figure: Figure) -> Judgement:
 
 
 class _Cell:
-    """One cell of a campaign; its figures are made when they are asked for."""
+    """One cell of a campaign; figures are computed on demand."""
 
     def __init__(self, campaign: Campaign, cell: str, estimates: Callable[[], pl.DataFrame]) -> None:
         self._campaign, self._cell, self._estimates = campaign, cell, estimates
@@ -179,7 +179,7 @@ class _Cell:
         return Figure(value, why=f"no interval from {self._trials()}{needed}")
 
     def _growing(self) -> str | None:
-        """That the figure depends on how long a trial is, where a queue builds up."""
+        """A remark that the figure depends on the length of a trial, if a queue builds up."""
         warnings = self._rows["warnings"].to_list() if "warnings" in self._rows.columns else []
         count = sum(any(text.startswith("queue-builds-up:") for text in texts or ()) for texts in warnings)
         return (
@@ -193,7 +193,7 @@ class _Cell:
         return Figure(max(maxima), certain=True, why=why) if maxima else Figure(why="no message arrived")
 
     def _of_trials(self, values: Sequence[float | None]) -> Figure:
-        """The median over trials, with its interval if each of them has the figure."""
+        """The median over trials, with its interval if every trial has the figure."""
         known = [figure for figure in values if figure is not None]
         if not known:
             return Figure(why="not known of any trial")
@@ -227,7 +227,7 @@ class _Cell:
 
     @cached_property
     def _samples(self) -> list[pl.DataFrame]:
-        """The messages of the measure phase end to end, of each valid trial."""
+        """The end-to-end messages of the measure phase, one table per valid trial."""
         chosen = (pl.col("edge") == form.END_TO_END) & (pl.col("phase") == "measure")
         trials = self._rows["trial"].to_list()
         return [self._campaign.samples(self._cell, trial, _SAMPLES).filter(chosen) for trial in trials]
@@ -237,7 +237,7 @@ class _Cell:
 
 
 def _absent(measured: pl.DataFrame, outcomes: Sequence[str], with_rejected: bool) -> Mask:
-    """Of each message that was sent, in the order of sending, whether it came to this."""
+    """For each message sent, in sending order, whether it had one of these outcomes."""
     others = ["duplicate", "unmatched", *([] if with_rejected else ["rejected"])]
     sent = measured.filter(~pl.col("outcome").is_in(others)).sort("publish_ns", maintain_order=True)
     return sent.select(absent=pl.col("outcome").is_in(list(outcomes)))["absent"].to_numpy()

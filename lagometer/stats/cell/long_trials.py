@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a long trial shows what the short ones did: a check on the bias of short trials."""
+"""Whether a long trial confirms the short ones: a check on the bias of short trials."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from lagometer.store import format as form
 from lagometer.store.reader import Campaign
 
 QUANTILES = ("p50", "p99")
-# Where a long trial's figure lies: in the interval of the short trials' estimate; outside of it, yet not
-# beyond all the short trials' own figures; beyond the figure of each of them.
+# Where a long trial's figure lies: inside the interval of the short trials' estimate; outside it, but within
+# the range of the short trials' own figures; or beyond all of them.
 INSIDE, OUTSIDE, BEYOND = "inside", "outside", "beyond"
 
-Estimate = tuple[float, float, float]  # with the ends of its interval
+Estimate = tuple[float, float, float]  # the estimate and the ends of its interval
 
 
 @dataclass(frozen=True)
 class LongFigure:
-    """One quantile of a long trial beside the short ones, ns.
+    """One quantile of a long trial next to the short ones, in ns.
 
-    short_ns: the estimate from the short trials; without an interval the median of their figures. place:
-    INSIDE, OUTSIDE or BEYOND; None where there is no interval to compare it with, or no figure.
+    short_ns: the estimate from the short trials; without an interval, the median of their figures. place:
+    INSIDE, OUTSIDE or BEYOND; None if there is no interval to compare with, or no figure.
     """
 
     long_ns: float | None
@@ -40,7 +40,7 @@ class LongFigure:
 
 @dataclass(frozen=True)
 class LongCheck:
-    """A valid long trial of a cell beside the short ones, end to end; figures: by quantile (`p50`, `p99`)."""
+    """A cell's valid long trial next to its short ones, end to end; figures: by quantile (`p50`, `p99`)."""
 
     cell: str
     n: int
@@ -49,7 +49,7 @@ class LongCheck:
     short_cpu_per_message: TrialMedian
 
     def remarks(self) -> Iterator[str]:
-        """What to warn of: a sentence for each figure that lies outside the short trials' interval."""
+        """Warnings: one sentence for each figure outside the short trials' interval."""
         for name, figure in self.figures.items():
             if figure.place not in (OUTSIDE, BEYOND) or figure.long_ns is None or not figure.short_ns:
                 continue
@@ -66,7 +66,7 @@ class LongCheck:
 
 
 def known_of(estimates: pl.DataFrame) -> dict[tuple[str, str], Estimate]:
-    """By cell and quantile the estimates end to end that have an interval."""
+    """The end-to-end estimates that have an interval, by cell and quantile."""
     chosen = estimates.filter((pl.col("edge") == form.END_TO_END) & (pl.col("status") == OK))
     names = {f"latency_{name}": name for name in QUANTILES}
     return {
@@ -77,7 +77,7 @@ def known_of(estimates: pl.DataFrame) -> dict[tuple[str, str], Estimate]:
 
 
 def long_checks(campaign: Campaign, known: Mapping[tuple[str, str], Estimate]) -> list[LongCheck]:
-    """The campaign's valid long trials beside its short ones. known: as of `known_of`."""
+    """The campaign's valid long trials next to its short ones. known: the result of `known_of`."""
     part = campaign.long_trials
     if part is None:
         return []

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which trials of a campaign were preempted more than its others.
+"""Which trials of a campaign were preempted more than the others.
 
-With more busy threads than CPUs the workers of every trial switch each other out: a flag that each trial has
-says nothing. So a trial is flagged only where it stands out of its own campaign, by a robust rule on causes
-alone, never by the latency that it gave (docs/methodology/noise.md). The raw counts stay in cells.parquet.
+With more busy threads than CPUs, the workers of every trial preempt each other, and a flag on every trial
+says nothing. So a trial is flagged only if it stands out from its own campaign. The robust rule looks at
+causes only, never at the latency the trial gave (docs/methodology/noise.md). The raw counts stay in
+cells.parquet.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from lagometer.stats.verdict.noise import PREEMPTED_SHARE_MAX
 from lagometer.store import format as form
 
 Z_MAX = 3.5  # modified z-score: Iglewicz and Hoaglin 1993
-TIMES_MIN = 2.0  # as much as its likes, at least
-TRIALS_MIN = 3  # a cell with fewer has no median to stand out of
-PER_MESSAGE_MIN = 0.01  # less is taken for as much: nobody notices a switch in a hundred messages
+TIMES_MIN = 2.0  # at least this multiple of comparable trials
+TRIALS_MIN = 3  # a cell with fewer has no median to compare with
+PER_MESSAGE_MIN = 0.01  # smaller rates count as this: one switch in a hundred messages does not matter
 _WORD = "preempted"
 _TEXT = _WORD + r": (\d+) involuntary switches"
 
@@ -30,10 +31,11 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Preempted:
-    """How often a valid trial's workers were switched out involuntarily, per message delivered.
+    """How often a valid trial's workers were switched out involuntarily, per delivered message.
 
-    times: as a multiple of the median of its likes: of its cell, or, where that has fewer than three trials,
-    of all such cells; above: whether it exceeds what is worth mentioning; stands_out: whether it is flagged.
+    times: the rate as a multiple of the median of comparable trials: those of its cell, or, if the cell has
+    fewer than three trials, those of all such cells. above: whether it is worth mentioning. stands_out:
+    whether it is flagged.
     """
 
     cell: str
@@ -45,9 +47,9 @@ class Preempted:
 
 
 def preempted_trials(cells: pl.DataFrame) -> list[Preempted]:
-    """The valid trials of which it is known, the one that was preempted most above its likes first.
+    """The valid trials with a known rate, the most preempted relative to comparable trials first.
 
-    cells: cells.parquet. One that an older lagometer wrote tells of flagged trials alone.
+    cells: cells.parquet. A file from an older lagometer has the rate of flagged trials only.
     """
     amounts = _per_message(cells)
     logs = {key: math.log(max(amount, PER_MESSAGE_MIN)) for key, amount in amounts.items()}
@@ -64,14 +66,14 @@ def preempted_trials(cells: pl.DataFrame) -> list[Preempted]:
 def _judged(
     logs: Mapping[Key, float], amounts: Mapping[Key, float], groups: Iterable[list[Key]]
 ) -> list[Preempted]:
-    """The trials of groups of likes; how much likes differ is judged over all groups together."""
+    """Judges groups of comparable trials; the spread within groups is taken over all groups together."""
     above_median: dict[Key, float] = {}
     for keys in groups:
         median = statistics.median(logs[key] for key in keys)
         above_median |= {key: logs[key] - median for key in keys}
     if not above_median:
         return []
-    # Of normal numbers that is the standard deviation.
+    # For normally distributed numbers this is the standard deviation.
     spread = statistics.median(
         abs(difference) for difference in above_median.values()
     ) / statistics.NormalDist().inv_cdf(0.75)
@@ -85,9 +87,7 @@ def _judged(
 
 
 def with_noise_of_campaign(cells: pl.DataFrame) -> pl.DataFrame:
-    """cells.parquet with `noise` and `noisy` as they are seen within the campaign: `preempted` stays with
-    those trials alone that stand out.
-    """
+    """cells.parquet with `noise` and `noisy` judged within the campaign: only outliers keep `preempted`."""
     if "noise" not in cells.columns or cells.is_empty():
         return cells
     flagged = {(trial.cell, trial.trial) for trial in preempted_trials(cells) if trial.stands_out}
@@ -103,7 +103,7 @@ def with_noise_of_campaign(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def _per_message(cells: pl.DataFrame) -> dict[Key, float]:
-    """Of each valid trial, by its count, or by what its flag says where there is no column of counts."""
+    """The rate of each valid trial, from its count, or from its flag if there is no column of counts."""
     if not {"noise", "trial", "n"} <= set(cells.columns):
         return {}
     from_flag = (

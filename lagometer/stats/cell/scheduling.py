@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long an edge's messages wait for a CPU, layer by layer, and who ran meanwhile, over a cell's trials
+"""How long an edge's messages wait for a CPU, layer by layer, and what ran meanwhile, over a cell's trials
 (docs/methodology/scheduler.md).
 """
 
@@ -14,15 +14,15 @@ from lagometer.stats.trial.quantile import quantile
 from lagometer.stats.trial.scheduling import COMPUTATION, IDLE
 from lagometer.stats.trial.way import LAYERS
 
-INSTEAD_MAX = 5  # names that are told
+INSTEAD_MAX = 5  # names to list
 PARTS = ("asleep_ns", "waiting_ns", "running_ns")
 STAY = ("trial", "sequence", "layer", "begin_ns")
 
 
 @dataclass(frozen=True)
 class LayerShare:
-    """One layer. stays: of the messages in it; known: those of which the scheduler tells everything; the
-    times: means over these, which add up to the mean stay."""
+    """One layer. stays: how often messages were in it. known: how many stays the scheduler data cover
+    completely. The times are means over the known stays and add up to the mean stay."""
 
     name: str
     stays: int
@@ -34,8 +34,8 @@ class LayerShare:
 
 @dataclass(frozen=True)
 class Instead:
-    """Who ran on a CPU while threads of messages waited for it, by name. share: of all that waiting; threads:
-    how many bear that name; longest_ns: during one stay."""
+    """What ran on a CPU while threads of messages waited for it, by thread name. share: of all that waiting.
+    threads: how many have that name. longest_ns: during one stay."""
 
     name: str
     share: float
@@ -46,8 +46,9 @@ class Instead:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Of some messages. latency_ns: their mean; known_share: of their time, that of which the scheduler tells
-    everything; waiting_share: of this, the part in a run queue; asleep_share, running_share: likewise."""
+    """Figures for some messages. latency_ns: their mean. known_share: the share of their time that the
+    scheduler data cover completely. waiting_share: the part of the known time in a run queue; asleep_share,
+    running_share: likewise."""
 
     messages: int
     latency_ns: float
@@ -61,9 +62,9 @@ class Waiting:
 
 @dataclass(frozen=True)
 class EdgeScheduling:
-    """whole: of all messages; slowest: of the slowest 1 %; None with fewer than ten above p99.
+    """whole: over all messages. slowest: over the slowest 1 %; None with fewer than ten above p99.
 
-    in_node: between this edge and the next, `computation` and `idle`; those alone are counted that are known.
+    in_node: between this edge and the next, `computation` and `idle`; only known stays count.
     """
 
     trials: int
@@ -74,8 +75,8 @@ class EdgeScheduling:
 
 
 def edge_scheduling(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> EdgeScheduling | None:
-    """The figures of one edge from its trials: the layers of each as `LAYERS_SCHEMA`, and what the scheduler
-    tells of them as `SCHEDULER_SCHEMA`. None without a stay that is known."""
+    """The figures of one edge from its trials: each trial's layers in `LAYERS_SCHEMA` and scheduler data in
+    `SCHEDULER_SCHEMA`. None if no stay is known."""
     stays = pl.concat([_stays(place, *trial) for place, trial in enumerate(trials)])
     if stays.is_empty() or not stays["known"].any():
         return None
@@ -98,7 +99,7 @@ def _in_node(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[Layer
 
 
 def _stays(trial: int, layers: pl.DataFrame, scheduled: pl.DataFrame) -> pl.DataFrame:
-    """Every stay of a trial, with what the scheduler tells of it; null where it does not."""
+    """Every stay of a trial with its scheduler data; null where there are none."""
     stays = layers.select(
         pl.lit(trial).alias("trial"),
         "sequence",
@@ -148,7 +149,7 @@ def _shares_of(stays: pl.DataFrame, order: Sequence[str]) -> list[LayerShare]:
 
 
 def _instead(known: pl.DataFrame, waiting_ns: int) -> list[Instead]:
-    """The names of those who ran longest, in all."""
+    """The names that ran longest in total."""
     ran = known.select(pl.col("instead").explode()).drop_nulls().unnest("instead")
     if ran.is_empty() or not waiting_ns:
         return []
