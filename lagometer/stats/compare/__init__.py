@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells and campaigns beside each other."""
+"""Compares cells and campaigns."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cells of two campaigns may be compared, and what else differs between the campaigns.
 
-What would be mistaken for a difference of the software is refused or named: another machine, another network,
-another load. What a user may want to compare (a release, a kernel, a setting) is named.
+Anything that could be mistaken for a difference in the software is refused or named: another machine, another
+network, another load. Things a user may want to compare (a release, a kernel, a setting) are named.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ ENVIRONMENT_KEYS = (
 )
 CPU_KEYS = ("model", "threads", "allowed", "isolated")
 STUDY_KEYS = ("duration_ns", "warmup_ns", "warmup_max_ns", "drain_ns", "discard", "priority", "options")
-LOST_SHARE = 0.001  # a difference in the share of lost messages from which on it is named
+LOST_SHARE = 0.001  # differences in the share of lost messages are named from here on
 NETWORK_DEFAULT = "private"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something in which the campaigns differ."""
+    """Something that differs between the campaigns."""
 
     what: str
     a: object
@@ -81,15 +81,15 @@ class Comparison:
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
-    control: CellComparison | None = None  # the control cells, apart from the family of the others
+    control: CellComparison | None = None  # the control cells, outside the family of the others
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What of the campaigns is compared, and how.
+    """What is compared, and how.
 
-    by: two parts of cell ids; cells of A with the first are compared with cells of B with the second that are
-    the same otherwise. across_machines: compare also what two machines measured.
+    by: two parts of cell ids. Cells of A that contain the first are compared with cells of B that contain the
+    second and are otherwise the same. across_machines: also compare measurements from two machines.
     """
 
     select: Sequence[str] = ()
@@ -101,7 +101,7 @@ class Choice:
 
 
 def compare_campaigns(a: Campaign, b: Campaign, choice: Choice | None = None) -> Comparison:
-    """Compares B with A. A cell whose samples can't be read is not comparable, and says why."""
+    """Compares B with A. A cell whose samples can't be read is marked not comparable, with the reason."""
     choice = choice or Choice()
     matched = _matched(a, b, choice)
     refused = None if choice.across_machines else _other_machine(a, b)
@@ -123,7 +123,7 @@ def compare_campaigns(a: Campaign, b: Campaign, choice: Choice | None = None) ->
 
 
 def cell_trials(campaign: Campaign, cell: str) -> tuple[list[int], list[str], list[Numbers]]:
-    """The valid trials of a cell in the order of time that delivered something: number, start, latencies."""
+    """A cell's valid trials that delivered something, in time order: number, start, latencies."""
     end_to_end = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
     rows = campaign.cells.filter(end_to_end).select("trial", "started").sort("started", "trial").iter_rows()
     entries: list[tuple[int, str, Numbers]] = []
@@ -137,10 +137,10 @@ def cell_trials(campaign: Campaign, cell: str) -> tuple[list[int], list[str], li
 def common_blocks(
     trials_a: Sequence[int], started_a: Sequence[str], trials_b: Sequence[int], started_b: Sequence[str]
 ) -> list[tuple[int, int]]:
-    """The places of trials with the same number, if these were carried out block by block; else nothing.
+    """The positions of trials with the same number, if they were run block by block; otherwise nothing.
 
-    They were if both trials of each number began before either of the next number did, as in one campaign or
-    in two that took turns.
+    They were if both trials of each number started before either trial of the next number, as in one campaign
+    or in two that alternated.
     """
     place_b = {trial: place for place, trial in enumerate(trials_b)}
     blocks = [(place, place_b[trial]) for place, trial in enumerate(trials_a) if trial in place_b]
@@ -150,7 +150,7 @@ def common_blocks(
 
 
 def differences(a: Campaign, b: Campaign) -> Iterator[Difference]:
-    """What of machine, build, versions and study differs. Of imported figures nothing of that is known."""
+    """What differs in machine, build, versions and study. For imported figures, none of that is known."""
     if a.imported_from is not None or b.imported_from is not None:
         if a.imported_from != b.imported_from:
             yield Difference(
@@ -171,7 +171,7 @@ def differences(a: Campaign, b: Campaign) -> Iterator[Difference]:
 
 
 def factors_of(campaign: Campaign, cell: str) -> dict[str, object]:
-    """The factors that the study names, and the network in any case."""
+    """The factors that the study names, and always the network."""
     listed = campaign.manifest.get("cells", [])
     matching = (item.get("factors", {}) for item in listed if item.get("id") == cell)
     factors: Mapping[str, object] = next(matching, {})
@@ -196,7 +196,7 @@ def _selected(campaign: Campaign, select: Sequence[str]) -> list[str]:
 
 
 def _matched(a: Campaign, b: Campaign, choice: Choice) -> list[tuple[str, str]]:
-    """Which cell of A goes with which of B."""
+    """Which cell of A is compared with which cell of B."""
     cells_b = set(_selected(b, ()))
     pairs: list[tuple[str, str]] = []
     for cell in _selected(a, choice.select):
@@ -214,7 +214,7 @@ def _matched(a: Campaign, b: Campaign, choice: Choice) -> list[tuple[str, str]]:
 
 
 def _but_for_network(a: Campaign, cell: str, b: Campaign, cells_b: set[str]) -> list[str]:
-    """Cells of B that are this one in another network: the user is told why they don't go together."""
+    """Cells of B that match this one except for the network, so that the user learns why they don't match."""
     factors = {**factors_of(a, cell), "network": None}
     return [
         candidate for candidate in sorted(cells_b) if {**factors_of(b, candidate), "network": None} == factors
@@ -222,7 +222,7 @@ def _but_for_network(a: Campaign, cell: str, b: Campaign, cells_b: set[str]) -> 
 
 
 def _other_machine(a: Campaign, b: Campaign) -> str | None:
-    """Why the campaigns' machines are not the same one; None if they are, or nothing tells."""
+    """Why the campaigns' machines are not the same; None if they are, or if it is unknown."""
     for names in (("machine_id",), ("hostname", "cpu", "memory_bytes")):
         identities = [_identity(campaign, names) for campaign in (a, b)]
         if all(any(values) for values in identities):
@@ -262,7 +262,7 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
 
 
 def clock_bound_ns(campaign: Campaign, cell: str) -> int:
-    """How far off the latencies of a cell's valid trials may be, end to end; 0 where there is one clock."""
+    """The largest clock error of the end-to-end latencies of a cell's valid trials; 0 with one clock."""
     if "clock_bound_ns" not in campaign.cells.columns:
         return 0
     chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
@@ -286,7 +286,7 @@ def _imported(campaign: Campaign) -> str:
 
 
 def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:
-    """What latencies of valid trials do not show: failed trials, lost messages."""
+    """What the latencies of valid trials do not show: failed trials and lost messages."""
     lost, failed = [], []
     for campaign, cell in ((a, cell_a), (b, cell_b)):
         rows = campaign.cells.filter((pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END))
@@ -311,14 +311,14 @@ def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:
 
 
 def _growing(campaign: Campaign, cell: str) -> int:
-    """In how many valid trials of a cell a queue builds up."""
+    """In how many of a cell's valid trials a queue builds up."""
     chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
     warnings = campaign.cells.filter(chosen)["warnings"].to_list()
     return sum(any(text.startswith("queue-builds-up:") for text in texts or ()) for texts in warnings)
 
 
 def _control(a: Campaign, b: Campaign, choice: Choice, refused: str | None) -> CellComparison | None:
-    """The control cells, where both campaigns have one: whether the machine itself was the same."""
+    """The control cells if both campaigns have one: they show whether the machine itself stayed the same."""
     control_a, control_b = a.control, b.control
     if refused is not None or control_a is None or control_b is None or a.directory == b.directory:
         return None
@@ -332,7 +332,7 @@ def _control(a: Campaign, b: Campaign, choice: Choice, refused: str | None) -> C
 
 
 def with_cost(comparison: CellComparison, a: Campaign, b: Campaign) -> CellComparison:
-    """The same with what a message costs on both sides; `a` and `b` are the cells' campaigns."""
+    """The comparison with the cost of a message on both sides; `a` and `b` are the cells' campaigns."""
     return replace(
         comparison,
         cpu_per_message_a=_cpu_per_message(a, comparison.cell_a),

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether cells differ, from the latencies of their trials: ratios, intervals, verdicts for all of them.
+"""Whether cells differ, judged by the latencies of their trials: ratios, intervals, and verdicts for all
+cells.
 
-The tests (one for each cell and quantity) form one family: the probability that even one of them shows a
+The tests (one per cell and quantity) form one family: the probability that even one of them shows a
 difference where there is none is at most alpha (Holm, *A simple sequentially rejective multiple test
-procedure*, Scandinavian Journal of Statistics 6, 1979). shares.py has the test itself.
+procedure*, Scandinavian Journal of Statistics 6, 1979). shares.py contains the test itself.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ NO_DIFFERENCE, NOT_COMPARABLE = "no-difference", "not-comparable"
 
 @dataclass(frozen=True)
 class Limit:
-    """A condition on B over A, such as p99 > +5 %: quantity, whether above or below, and the ratio (1.05).
+    """A condition on B relative to A, such as p99 > +5 %: the quantity, above or below, and the ratio (1.05).
 
     cells: a glob of cell ids of B.
     """
@@ -40,12 +41,12 @@ class Limit:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two cells to be compared: their valid trials' latencies in ns, in the order of time.
+    """Two cells to compare: the latencies of their valid trials in ns, in time order.
 
-    blocks: for each block in which both have a valid trial, the places of these trials in `a` and `b`; empty
-    where the trials were not carried out in common blocks. refused: why they must not be compared. alphas:
-    what the intervals of each side's own figures may miss. bounds_ns: how far off all latencies of a side may
-    be together, since they are between two clocks.
+    blocks: for each block in which both have a valid trial, the positions of these trials in `a` and `b`;
+    empty if the trials were not run in common blocks. refused: why they must not be compared. alphas: the
+    error probability of the intervals of each side's own figures. bounds_ns: the common error of all
+    latencies of a side that span two clocks.
     """
 
     cell_a: str
@@ -61,7 +62,7 @@ class Pair:
 
 @dataclass
 class LimitFinding:
-    """Whether a limit is passed: `shown` (corrected for all cells), or `possible`, that is not ruled out."""
+    """Whether a limit is passed: `shown` (corrected for all cells), or `possible`: not ruled out."""
 
     limit: Limit
     p: float | None = None
@@ -71,11 +72,11 @@ class LimitFinding:
 
 @dataclass
 class QuantityComparison:
-    """B over A in one quantity. The figures are None where the verdict is `not-comparable`.
+    """B relative to A in one quantity. The figures are None if the verdict is `not-comparable`.
 
-    a_low_ns to b_high_ns: the 95 % intervals of each side's own figure, None where the samples support none;
-    low, high: the 95 % interval of this ratio alone; p_corrected: the p-value corrected for all tests;
-    detectable: the difference that would have been found with 95 % probability, 0.05 for 5 %.
+    a_low_ns to b_high_ns: the 95 % intervals of each side's own figure; None if the samples support none.
+    low, high: the 95 % interval of this ratio alone. p_corrected: the p-value corrected for all tests.
+    detectable: the difference that would have been found with 95 % probability; 0.05 is 5 %.
     """
 
     a_ns: int | None = None
@@ -96,10 +97,9 @@ class QuantityComparison:
 
 @dataclass
 class CellComparison:
-    """Two cells: the verdict over its quantities, and each of these.
+    """Two cells: the overall verdict, and the comparison in each quantity.
 
-    cpu_per_message_a, cpu_per_message_b: what a message costs, which stands beside every latency; no test is
-    made of it.
+    cpu_per_message_a, cpu_per_message_b: the cost of a message, shown next to every latency but not tested.
     """
 
     cell_a: str
@@ -147,7 +147,7 @@ def compare_pairs(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values corrected for their number: those at most alpha are shown, at family-wise level alpha."""
+    """The p-values corrected for their number; those up to alpha are shown at family-wise level alpha."""
     corrected, most = [0.0] * len(p_values), 0.0
     for rank, place in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
         most = max(most, min(1.0, p_values[place] * (len(p_values) - rank)))
@@ -156,7 +156,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def overall(cells: Sequence[CellComparison]) -> str:
-    """The verdict over all cells; those that can't be compared count where there are no others alone."""
+    """The verdict over all cells; cells that can't be compared count only if there are no others."""
     return _joined([cell.verdict for cell in cells])
 
 
@@ -179,15 +179,14 @@ def _of_cell(cell: CellComparison) -> tuple[str, str | None]:
 
 @dataclass(frozen=True)
 class Margin:
-    """By what factors an observed ratio may be off, since the clocks that it rests on are known to a
-    bound."""
+    """The factors by which an observed ratio may be off, because its clocks agree only within a bound."""
 
     least: float = 1.0
     most: float = 1.0
 
     @classmethod
     def of(cls, a_ns: float, b_ns: float, bounds_ns: tuple[int, int]) -> Margin:
-        """Of two figures above 0 and their bounds."""
+        """The margin for two figures above 0 and their bounds."""
         bound_a_ns, bound_b_ns = bounds_ns
         least = max(0.0, b_ns - bound_b_ns) / b_ns * a_ns / (a_ns + bound_a_ns)
         most = (b_ns + bound_b_ns) / b_ns * (a_ns / (a_ns - bound_a_ns) if a_ns > bound_a_ns else math.inf)
@@ -195,7 +194,7 @@ class Margin:
 
     @property
     def is_wide(self) -> bool:
-        """Whether there is any bound at all."""
+        """Whether there is a bound at all."""
         return self.least < 1.0 or self.most > 1.0
 
 
@@ -204,7 +203,7 @@ def _widened(low_ns: int | None, high_ns: int | None, by_ns: int) -> tuple[int |
 
 
 class _Compared:
-    """One pair on its way to its comparison."""
+    """One pair while it is being compared."""
 
     def __init__(self, pair: Pair, level: float) -> None:
         self.sides, blocks = _sides(pair, level)
@@ -223,7 +222,7 @@ class _Compared:
         )
 
     def compare(self, quantities: Sequence[str], level: float) -> None:
-        """Adds quantities: each one's ratio with the interval and the p-value, or why there is none."""
+        """Adds quantities: the ratio of each with its interval and p-value, or why there is none."""
         pools = Pool(self.sides.a), Pool(self.sides.b)
         for quantity in quantities:
             self.cell.quantities[quantity] = self._compared(quantity, level, pools)
@@ -253,11 +252,11 @@ class _Compared:
         return comparison
 
     def p_value(self, limit: Limit) -> float | None:
-        """Of the supposition that the ratio is the limit's; None where the quantity can't be compared."""
+        """The p-value of the hypothesis that the ratio is the limit's; None if it can't be compared."""
         test, margin = self._tests.get(limit.quantity), self._margins.get(limit.quantity)
         if test is None or margin is None:
             return None
-        # Where the limit's ratio is the true one, any of these may be observed.
+        # If the limit's ratio is the true one, any of these may be observed.
         lowest = limit.ratio / margin.most
         highest = limit.ratio / margin.least if margin.least > 0 else math.inf
         if lowest < test.estimate < highest and margin.is_wide:
@@ -281,7 +280,7 @@ class _Compared:
 
 
 def _sides(pair: Pair, level: float) -> tuple[Sides, list[str]]:
-    """The trials that are compared, as pairs if there are blocks enough to show anything."""
+    """The trials to compare, as pairs if there are enough blocks to show anything."""
     blocks = pair.blocks
     if blocks and smallest_p(len(blocks), len(blocks), paired=True) <= level:
         a = tuple(pair.a[place] for place, _ in blocks)
@@ -295,7 +294,7 @@ def _sides(pair: Pair, level: float) -> tuple[Sides, list[str]]:
 
 
 def _judge(limit: Limit, comparisons: Sequence[_Compared], alpha: float) -> None:
-    """Adds to each cell that the limit is for whether it passes it; they are one family of tests."""
+    """Adds to each cell the limit applies to whether it passes the limit; these tests form one family."""
     comparisons = [
         comparison for comparison in comparisons if fnmatch.fnmatchcase(comparison.cell.cell_b, limit.cells)
     ]

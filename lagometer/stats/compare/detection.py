@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many trials of each cell a later comparison takes, from how an earlier campaign's trials varied."""
+"""How many trials of each cell a later comparison needs, from the spread of an earlier campaign's trials."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from lagometer.store.reader import Campaign
 
 @dataclass(frozen=True)
 class CellDetection:
-    """Of one cell: how many valid trials of it were found, how they spread, how many it takes.
+    """One cell: how many valid trials were found, how they spread, and how many it needs.
 
-    relative_sd: of the median as one trial alone fixes it (0.05 is 5 %), an upper limit; trials: that show a
-    change of it. The last two: likewise of p99, which takes messages enough for a tail, too. All None with
-    fewer than two trials.
+    relative_sd: an upper limit for the spread of the median from one trial alone (0.05 is 5 %). trials: how
+    many show a change of it. The last two are the same for p99, which also needs enough messages for a tail.
+    All None with fewer than two trials.
     """
 
     cell: str
@@ -41,9 +41,9 @@ class CellDetection:
 
 @dataclass(frozen=True)
 class PairDetection:
-    """Of two cells of one campaign, whose trials `compare --by` sets against each other block by block.
+    """Two cells of one campaign whose trials `compare --by` compares block by block.
 
-    Like CellDetection; relative_sd: of the difference within a block over √2, which leaves out what the
+    Like CellDetection. relative_sd: of the difference within a block, over √2; this leaves out what the
     machine did to both.
     """
 
@@ -58,10 +58,10 @@ class PairDetection:
 
 @dataclass(frozen=True)
 class Detection:
-    """trials: of each cell, so that an effect on p50 is found in any of them; trials_p99: on p99, likewise.
+    """trials: how many of each cell find an effect on p50 in any of them; trials_p99: the same for p99.
 
-    None if no cell tells. pairs: the cells that are the same but for one factor; empty where the earlier
-    campaign was not carried out block by block.
+    None if no cell has the data. pairs: cells that differ in one factor only; empty if the earlier campaign
+    was not run block by block.
     """
 
     effect: float
@@ -80,11 +80,11 @@ def trials_to_detect(
     alpha: float = ALPHA,
     power: float = POWER,
 ) -> Detection:
-    """How many trials show that the median, or p99, of any of these cells has changed by `effect`.
+    """How many trials show that the median or p99 of any of these cells has changed by `effect`.
 
-    The level is what `compare` leaves for one cell's quantity: alpha over all cells and quantities; for
-    pairs, of which `compare --by` makes one of two cells, over half as many. Raises CampaignError if samples
-    of a valid trial can't be read.
+    The level is what `compare` leaves for one cell's quantity: alpha over all cells and quantities. For
+    pairs, `compare --by` turns two cells into one, so it is alpha over half as many. Raises CampaignError if
+    samples of a valid trial can't be read.
     """
     aim = _Aim(effect, alpha / (len(QUANTITIES) * max(1, len(cells))), power)
     aim_of_pairs = _Aim(effect, alpha / (len(QUANTITIES) * max(1, len(cells) // 2)), power)
@@ -109,7 +109,7 @@ def trials_to_detect(
 
 @dataclass(frozen=True)
 class _Aim:
-    """What is to be found: the effect, at which level of one test, with which probability."""
+    """What to find: the effect, the level of one test, and the probability."""
 
     effect: float
     level: float
@@ -121,9 +121,10 @@ class _Aim:
 
 @dataclass(frozen=True)
 class _Spread:
-    """A cell's valid trials: which, when each began, how far each lies from the cell's p50 and p99.
+    """A cell's valid trials: which they are, when each started, how far each lies from the cell's p50 and
+    p99.
 
-    supported: how many trials support a p99 at all.
+    supported: how many trials a p99 needs to be supported at all.
     """
 
     numbers: Sequence[int]
@@ -137,7 +138,7 @@ def _most(counts: Iterable[int | None]) -> int | None:
 
 
 def _supported(trials: Sequence[Numbers]) -> int:
-    """Tails are compared only where the messages support one."""
+    """Tails are compared only if there are enough messages for one."""
     return Pool(trials).estimate(PERMILLE["p99"]).needed_trials or 0
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why do two cells differ? Where along the way the time goes, and what else is not the same.
+"""Why two cells differ: where along the way the time goes, and what else is not the same.
 
-The way of a message is cut at its stamps. Medians of intervals do not add up to the median of their sum, so
-the intervals are averaged over the messages in the middle of each edge's latencies (40 % to 60 %): there they
-do. What remains to the end-to-end median (the nodes between, and what medians do not add up to) is a part of
-its own. Settings, CPUs, wake-ups or bytes that differ are listed beside: they were there, and nothing in the
-data says that they are the cause.
+A message's way is cut at its stamps. Medians of intervals do not add up to the median of their sum. So the
+intervals are averaged over the messages in the middle of each edge's latencies (40 % to 60 %), where they do.
+The rest of the end-to-end median (the nodes in between, and what medians leave over) is a part of its own.
+Settings, CPUs, wake-ups and bytes that differ are listed next to it. They were present; nothing in the data
+says that they are the cause.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from lagometer.store import format as form
 from lagometer.store.effective import effective_of_both
 from lagometer.store.reader import Campaign
 
-ALPHA = 0.05  # of the one test whether there is a difference at all
-MIDDLE = (0.4, 0.6)  # the messages of an edge that stand for its median
+ALPHA = 0.05  # for the one test of whether there is a difference at all
+MIDDLE = (0.4, 0.6)  # the messages of an edge that represent its median
 STAMPS = ("publish_ns", "signalled_ns", "woken_ns", "taken_ns")
 WORDS = {
     ("publish_ns", "signalled_ns"): "sending and transport (publish → signalled)",
@@ -49,9 +49,9 @@ REMAINDER = "nodes between the edges, and the rest, since medians do not add up"
 
 @dataclass(frozen=True)
 class Part:
-    """An interval along the way, in ns: of A, of B, and its share of the whole difference.
+    """An interval along the way, in ns: in A, in B, and its share of the whole difference.
 
-    low_ns, high_ns: Welch's 95 % interval of the difference over trials; None for fewer than two of each.
+    low_ns, high_ns: Welch's 95 % interval of the difference over trials; None with fewer than two of each.
     """
 
     edge: str
@@ -64,13 +64,13 @@ class Part:
 
     @property
     def difference_ns(self) -> float:
-        """How much longer it takes in B."""
+        """How much longer this part takes in B."""
         return self.b_ns - self.a_ns
 
 
 @dataclass
 class Explanation:
-    """Two cells: whether they differ, where along the way, and in what else."""
+    """Two cells: whether they differ, where along the way, and what else differs."""
 
     a: str
     b: str
@@ -115,9 +115,9 @@ def explain(a: CellOf, b: CellOf) -> Explanation:
 
 
 def parts(a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame]) -> list[Part]:
-    """The parts of the end-to-end median's difference, the one that makes most of it first.
+    """The parts of the end-to-end median's difference, the largest contribution first.
 
-    a, b: the samples of each valid trial. Layers are told apart where both cells observed the same stamps.
+    a, b: the samples of each valid trial. Layers are separated where both cells observed the same stamps.
     """
     whole_a, whole_b = (_middle(trials, form.END_TO_END, ("publish_ns", "taken_ns")) for trials in (a, b))
     if whole_a is None or whole_b is None:
@@ -126,7 +126,7 @@ def parts(a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame]) -> list[Part]:
     components: list[Part] = []
     rest_a, rest_b = float(whole_a.mean()), float(whole_b.mean())
     common = [edge for edge in _edges(a) if edge in _edges(b)]
-    # With other nodes the edges are others: then there is nothing to set against each other.
+    # With other nodes the edges differ, and there is nothing to compare.
     for edge in common if len(common) == len(_edges(a)) == len(_edges(b)) else []:
         stamps = [name for name in STAMPS if _observed(a, edge, name) and _observed(b, edge, name)]
         intervals_a, intervals_b = _middle(a, edge, stamps), _middle(b, edge, stamps)
@@ -157,7 +157,7 @@ def _part(edge: str, label: str, a: Floats, b: Floats, total: float) -> Part:
 
 
 def _middle(trials: Sequence[pl.DataFrame], edge: str, stamps: Sequence[str]) -> Floats | None:
-    """The intervals between stamps, one row per trial, averaged over the messages about the median."""
+    """The intervals between stamps, one row per trial, averaged over the messages around the median."""
     rows: list[Floats] = []
     for samples in trials:
         delivered = _delivered(samples, edge).drop_nulls(list(stamps))
@@ -185,7 +185,7 @@ def _observed(trials: Sequence[pl.DataFrame], edge: str, stamp: str) -> bool:
 
 
 def _settings(a: CellOf, b: CellOf) -> Iterator[Difference]:
-    """What the manifests tell of the adapters: settings unlike the vendor's, and what was observed."""
+    """What the manifests say about the adapters: settings that differ from the vendor's, and observations."""
     of_both = effective_of_both((a.campaign.manifest, a.cell), (b.campaign.manifest, b.cell))
     settings_a, settings_b = (
         {f"{adapter}, {described}: {name}": value for (adapter, described, name), value in effective.items()}

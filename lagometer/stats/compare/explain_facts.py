@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was counted beside the latencies of a cell: wake-ups, CPUs, bytes, threads, lateness."""
+"""What was counted next to a cell's latencies: wake-ups, CPUs, bytes, threads, lateness."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = (
     "cpu_publish",
     "cpu_taken",
 )
-NOTABLE = 0.05  # a number that differs by less is left out
+NOTABLE = 0.05  # smaller differences of a number are left out
 FIGURES = {
     "send_lag_p50_ns": "send lag, p50",
     "blocked_p50_ns": "blocked in publish, p50",
@@ -38,7 +38,7 @@ UNITS = {"rate_achieved_hz": "Hz"}
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that differs: numbers in `unit` (`ns`, `Hz`, `B`, empty), or text; None where not known."""
+    """Something that differs: numbers in `unit` (`ns`, `Hz`, `B`, empty), or text; None if unknown."""
 
     what: str
     a: float | str | None
@@ -54,7 +54,7 @@ def facts(
     cell_b: str,
     samples_b: Sequence[pl.DataFrame],
 ) -> list[Fact]:
-    """What differs by more than 5 %, the largest ratio first; text before numbers."""
+    """What differs by more than 5 %: text first, then numbers, the largest ratio first."""
     counted_a = {name: (value, unit) for name, value, unit in _counted(a, cell_a, samples_a)}
     counted_b = {name: (value, unit) for name, value, unit in _counted(b, cell_b, samples_b)}
     differing: list[Fact] = []
@@ -71,7 +71,7 @@ def facts(
 
 def _weight(fact: Fact) -> float:
     if fact.a == fact.b or fact.a is None or fact.b is None:
-        return 0.0  # a cell that an older lagometer measured knows less; that is no difference
+        return 0.0  # a cell from an older lagometer has fewer facts; that is not a difference
     if isinstance(fact.a, str) or isinstance(fact.b, str):
         return math.inf
     if fact.a <= 0.0 or fact.b <= 0.0:
@@ -97,7 +97,7 @@ def _counted(
 
 
 def _taken_while_measuring(rows: pl.DataFrame) -> dict[int, int]:
-    """How many messages were taken in the measure phase of each trial, over all edges."""
+    """How many messages were taken in each trial's measure phase, over all edges."""
     edges = rows.filter(form.of_single_edges())
     return {int(trial): int(n) for trial, n in edges.group_by("trial").agg(pl.col("n").sum()).iter_rows()}
 
@@ -105,7 +105,7 @@ def _taken_while_measuring(rows: pl.DataFrame) -> dict[int, int]:
 def _of_workers(
     entries: Sequence[Mapping[str, Any]], taken: Mapping[int, int]
 ) -> Iterator[tuple[str, float | str | None, str]]:
-    """What workers said of themselves; switches are counted in the measure phase, as `taken` is."""
+    """What workers reported about themselves; switches are counted in the measure phase, like `taken`."""
     counted = [(entry, taken.get(int(entry["trial"]), 0)) for entry in entries if _workers(entry)]
     for kind, name in (
         ("voluntary", "wake-ups (voluntary context switches)"),
@@ -135,7 +135,7 @@ def _of_workers(
 def _of_loopback(
     entries: Sequence[Mapping[str, Any]], whole: pl.DataFrame
 ) -> Iterator[tuple[str, float | str | None, str]]:
-    """What the kernel counted from before the start until after the end, per message taken meanwhile."""
+    """What the kernel counted from before the start until after the end, per message taken in that time."""
     by_trial = {
         int(entry["trial"]): sum(
             int(reader.get("received", 0))
