@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the messages of a trial say of each other: the variance of a mean over dependent numbers.
+"""How a trial's messages depend on each other: the variance of a mean over dependent numbers.
 
-The circular block bootstrap (Politis and Romano 1992) draws blocks of consecutive numbers, so that what
-hangs together stays together. For a mean its variance is known without drawing: it is that of the sum over a
-block, averaged over all places where a block may begin. So nothing here is random. The length of the blocks
-comes from the numbers themselves: Politis and White, *Automatic Block-Length Selection for the Dependent
+The circular block bootstrap (Politis and Romano 1992) draws blocks of consecutive numbers, so that dependent
+numbers stay together. For a mean, its variance is known without drawing: it is the variance of the sum over a
+block, averaged over all positions where a block may start. So nothing here is random. The block length comes
+from the numbers themselves: Politis and White, *Automatic Block-Length Selection for the Dependent
 Bootstrap*, Econometric Reviews 23 (2004), with the correction of Patton, Politis and White (2009).
 """
 
@@ -19,18 +19,17 @@ import scipy
 Floats = npt.NDArray[np.float64]
 
 BINS_MAX = 4096  # per trial
-SIGNIFICANT = 2.0  # times sqrt(log10(n) / n): an autocorrelation below is taken for none (Politis and White)
+SIGNIFICANT = 2.0  # times sqrt(log10(n) / n): smaller autocorrelations count as none (Politis and White)
 
 
 class Bins:
-    """How numbers of several trials, one trial after the other, become one row per trial.
+    """Turns the numbers of several trials, one trial after the other, into one row per trial.
 
-    Long trials are summed up over consecutive bins, which leaves their mean as it is; shorter ones have bins
-    without numbers at the end.
+    Long trials are summed over consecutive bins, which keeps their mean; shorter ones end with empty bins.
     """
 
     def __init__(self, counts: Sequence[int]) -> None:
-        """counts: how many numbers each trial has, none of them 0."""
+        """counts: how many numbers each trial has; none is 0."""
         self._width = -(-max(counts) // BINS_MAX)
         self._ends = np.cumsum(counts).tolist()
         bins = np.array([-(-count // self._width) for count in counts])
@@ -52,10 +51,10 @@ class Bins:
 
 
 def variance_of_trial_means(sums: Floats, sizes: Floats) -> float:
-    """The variance of the mean over all trials' means, as far as it comes from within the trials.
+    """The within-trial part of the variance of the mean over all trials' means.
 
-    sums: of the numbers in each bin, one row per trial, in the order of time; sizes: how many they were. What
-    differs from trial to trial is not in it: a trial is taken about its own mean. Zero if no trial varies.
+    sums: of the numbers in each bin, one row per trial, in time order. sizes: how many numbers each bin has.
+    Differences between trials do not count: each trial is centred on its own mean. Zero if no trial varies.
     """
     counts = sizes.sum(axis=1)
     centred = sums - (sums.sum(axis=1) / counts)[:, None] * sizes
@@ -66,10 +65,10 @@ def variance_of_trial_means(sums: Floats, sizes: Floats) -> float:
 
 
 def block_length(centred: Floats) -> int:
-    """The length of blocks that suits these series, in numbers; between 1 and a third of a series.
+    """The block length that suits these series, in numbers; between 1 and a third of a series.
 
-    centred: one row per series, each about its own mean (zeros after the end of a shorter one). The series
-    share one length, found from their common autocovariance: it is the same process that made them.
+    centred: one row per series, each centred on its own mean (zeros after the end of a shorter one). The
+    series share one length, from their common autocovariance, because the same process made them.
     """
     rows, columns = centred.shape
     lags_run = max(5, int(np.ceil(np.sqrt(np.log10(max(columns, 2))))))
@@ -94,7 +93,7 @@ def block_length(centred: Floats) -> int:
 
 
 def _circular_block_sums(centred: Floats, length: int) -> Floats:
-    """For every row and every place the sum over a block that begins there and goes round at the end."""
+    """For every row and position, the sum over a block that starts there and wraps around at the end."""
     columns = centred.shape[1]
     sums = np.zeros((len(centred), columns + length + 1))
     np.cumsum(np.concatenate((centred, centred[:, :length]), axis=1), axis=1, out=sums[:, 1:])
@@ -111,7 +110,7 @@ def _autocovariance(centred: Floats, lags_max: int) -> Floats:
 
 
 def _last_significant_lag(covariance: Floats, lags_run: int, count: int) -> int:
-    """The lag after which `lags_run` autocorrelations in a row are as good as none."""
+    """The lag after which `lags_run` consecutive autocorrelations are practically zero."""
     limit = SIGNIFICANT * np.sqrt(np.log10(max(count, 2)) / count)
     significant = np.flatnonzero(np.abs(covariance[1:] / covariance[0]) >= limit) + 1
     last = 0

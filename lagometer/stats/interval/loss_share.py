@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How exactly trials fix the share of messages that are lost: the interval of a share from clusters."""
+"""How exactly trials determine the share of lost messages: the interval of a share from clusters."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ def loss_share_interval(
 ) -> tuple[float, float] | None:
     """The interval of the probability that a message is lost, in a trial drawn at random.
 
-    trials: of each valid trial the messages lost and sent. The method is that of quantiles: the variance of
-    the share is that between trials, at least that of independent messages, and the limits are Clopper and
-    Pearson's for as many independent messages as the trials are worth. None below six trials, and where the
-    losses are worth fewer than ten independent ones; that nothing was lost is not known to be a rate.
+    trials: the messages lost and sent in each valid trial. The method is the one for quantiles: the variance
+    of the share is the variance between trials, but at least that of independent messages. The limits are
+    Clopper and Pearson's for the number of independent messages the trials are worth. None below six trials,
+    if the losses are worth fewer than ten independent ones, or if nothing was lost: that is not known to be a
+    rate.
     """
     counted = [(lost, sent) for lost, sent in trials if lost is not None and sent]
     if len(counted) < max(TRIALS_MIN, len(trials)):

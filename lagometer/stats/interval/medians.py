@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of which each trial of a cell has one: their median, and an interval without any distribution.
+"""Figures with one value per trial: their median, and a distribution-free interval.
 
-The interval is the sign test turned round (David and Nagaraja, *Order Statistics*, 2003, section 7.1).
+The interval inverts the sign test (David and Nagaraja, *Order Statistics*, 2003, section 7.1).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lagometer.stats.interval.confidence import CONFIDENCE
 
 @dataclass(frozen=True)
 class TrialMedian:
-    """The median over trials in ns, and its 95 % interval: None where the trials are too few for one."""
+    """The median over trials in ns, and its 95 % interval, which is None with too few trials."""
 
     value_ns: float | None = None
     low_ns: float | None = None
@@ -26,7 +26,7 @@ class TrialMedian:
 
 
 def median_of_trials(values: Sequence[float | None]) -> TrialMedian:
-    """The median of the trials that have the figure; the interval only if each has it."""
+    """The median of the trials that have the figure; the interval only if every trial has it."""
     present = [value for value in values if value is not None]
     if not present:
         return TrialMedian()
@@ -37,15 +37,15 @@ def median_of_trials(values: Sequence[float | None]) -> TrialMedian:
 def median_interval(
     values: Sequence[float | None], alpha: float = 1.0 - CONFIDENCE
 ) -> tuple[float, float] | None:
-    """The order statistics between which the median of what values are drawn from lies with probability
-    1 - alpha at least, whatever their distribution (the sign test turned round); None where even the
-    smallest and the largest don't do, or one is absent.
+    """The order statistics that enclose the median of the values' distribution with probability at least 1 -
+    alpha, whatever that distribution is (the inverted sign test). None if even the smallest and the largest
+    are not enough, or one is missing.
     """
     present = sorted(value for value in values if value is not None)
     count = len(present)
     if count < len(values):
         return None
-    # How many may be left out at each end: the probability that no more than those lie beyond the median.
+    # How many may be left out at each end: the probability that at most that many lie beyond the median.
     beyond = scipy.special.bdtr(np.arange((count + 1) // 2), count, 0.5)
     outside = int(np.count_nonzero(2.0 * beyond <= alpha))
     return (present[outside - 1], present[count - outside]) if outside else None

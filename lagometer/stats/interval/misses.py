@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the share of missed deadlines of a cell may be off. The unit is the trial.
+"""How far a cell's share of missed deadlines may be off. The unit is the trial.
 
 The quantity: *draw a trial of the cell at random and a message of it at random; with what probability does it
-miss its deadline?* Every trial weighs the same, as for quantiles (`confidence`), and so the interval is made
-like theirs: the variance of the share is the largest of that between trials, that within trials by the block
-bootstrap, and that of independent messages; from it follows how many independent messages the trials are
-worth, and from that Clopper and Pearson's limits as Korn and Graubard (1998) use them.
+miss its deadline?* Every trial weighs the same, as for quantiles (`confidence`), and the interval is computed
+the same way. The variance of the share is the largest of three: between trials, within trials by the block
+bootstrap, and of independent messages. It gives how many independent messages the trials are worth, and that
+number gives Clopper and Pearson's limits as Korn and Graubard (1998) use them.
 
-Misses are rare and come in clusters, so two things are added. Messages are never taken to be worth more than
-they are at the median of their times, where how they hang together is known well; where none was missed, or
-every one, that alone decides, and the limit is for how often misses begin, since none tells how long they
-last. And the variance counts as known from no fewer than ten independent misses.
+Misses are rare and come in clusters, so two rules are added. First, messages are never worth more than at the
+median of their times, where their dependence is known well. If no message or every message missed, that alone
+decides. The limit is then for how often misses begin, since nothing shows how long they last. Second, the
+variance never counts as known from fewer than ten independent misses.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _OWN = ~pl.col("outcome").is_in(["duplicate", "unmatched"])
 
 
 def missed_in_order(measured: pl.DataFrame, deadline_ns: int) -> Mask:
-    """Of each message of an edge's measure phase, in the order of the samples, whether it missed.
+    """For each message of an edge's measure phase, in sample order, whether it missed.
 
-    It says how misses hang together and not how many there were: what was skipped has no row, and whether one
-    that was under way when the drain ended would have been in time is not asked.
+    This shows how misses cluster, not how many there were: skipped messages have no row, and it ignores
+    whether a message still under way at the end of the drain would have been in time.
     """
     due = pl.coalesce("intended_ns", "publish_ns")
     met = (pl.col("outcome") == "delivered") & (pl.col("taken_ns") - due <= deadline_ns)
@@ -45,8 +45,8 @@ def miss_limits(
 ) -> tuple[float, float]:
     """The limits that enclose the share of misses with probability 1 - alpha.
 
-    shares: of the messages due in each trial; missed: of each trial, in the order of time; due: messages of
-    all trials; worth: as many independent messages those are worth where misses say nothing of it.
+    shares: of the messages due in each trial. missed: per trial, in time order. due: messages of all trials.
+    worth: how many independent messages those are worth before looking at the misses.
     """
     trials = len(shares)
     share = float(np.mean(shares))
@@ -63,7 +63,7 @@ def miss_limits(
 
 
 def _within(missed: Sequence[Mask]) -> float:
-    """The variance of the mean share as far as it comes from how misses hang together within trials."""
+    """The part of the mean share's variance that comes from the clustering of misses within trials."""
     filled = [trial for trial in missed if len(trial)]
     if not filled:
         return 0.0
@@ -72,7 +72,7 @@ def _within(missed: Sequence[Mask]) -> float:
 
 
 def clopper_pearson(hits: float, count: float, alpha: float) -> tuple[float, float]:
-    """The exact limits for a share of which `hits` of `count` were seen, neither need be whole."""
+    """The exact limits for a share, given `hits` of `count`; neither needs to be a whole number."""
     low = scipy.special.betaincinv(hits, count - hits + 1.0, alpha / 2.0) if hits > 0.0 else 0.0
     high = scipy.special.betaincinv(hits + 1.0, count - hits, 1.0 - alpha / 2.0) if hits < count else 1.0
     return float(low), float(high)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many trials a difference takes to be found, and how large one would have been found.
+"""How many trials a comparison needs to find a difference, and how large a difference it would have found.
 
-Both are for the test of shares.py, whose statistic is Student's t: its power is that of the t test (the
-noncentral t distribution; Cohen, *Statistical Power Analysis for the Behavioral Sciences*, 1988), and no
-smaller number of trials than a permutation test of this level needs. Effects are relative: 0.05 is 5 %.
+Both are for the test in shares.py, whose statistic is Student's t. Its power is that of the t test (the
+noncentral t distribution; Cohen, *Statistical Power Analysis for the Behavioral Sciences*, 1988), and the
+number of trials is at least what a permutation test of this level needs. Effects are relative: 0.05 is 5 %.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from lagometer.stats.interval.confidence import TRIALS_MIN
 from lagometer.stats.interval.shares import Floats, Numbers, Side, fewest_trials
 
 POWER = 0.95
-# A variance from few trials is as often too small as too large; with it a prediction would fail every other
-# time. This share of all predictions is enough (Browne, *On the use of a pilot sample for sample size
+# A variance from few trials is as often too small as too large. Used as it is, a prediction would fail every
+# other time. This share of all predictions is enough (Browne, *On the use of a pilot sample for sample size
 # determination*, Statistics in Medicine 14, 1995).
 ASSURANCE = 0.8
-TRIALS_FORESEEN = 100_000  # nobody makes more
+TRIALS_FORESEEN = 100_000  # nobody runs more
 
 
 def trials_needed(
@@ -30,11 +30,11 @@ def trials_needed(
 ) -> int:
     """How many trials of each of two cells show a difference of `effect` with this probability.
 
-    variance: of the logarithm of a cell's quantile, as one trial alone fixes it (`measured_variance`); of
-    trials that are compared block by block, half of that of the difference within a block
-    (`measured_pair_variance`). alpha: the level of the two-sided test, divided by the number of tests where
-    there are several. At most 100,000. Raises ValueError for an effect of zero, or a level or power that
-    is no probability.
+    variance: of the logarithm of a cell's quantile, as determined by one trial alone (`measured_variance`);
+    for trials compared block by block, half the variance of the difference within a block
+    (`measured_pair_variance`). alpha: the level of the two-sided test, divided by the number of tests if
+    there are several. At most 100,000. Raises ValueError for an effect of zero, or a level or power that is
+    not a probability.
     """
     if not effect > 0.0 or not 0.0 < alpha < 1.0 or not alpha < power < 1.0 or not variance >= 0.0:
         raise ValueError(f"variance {variance}, effect {effect}, alpha {alpha}, power {power}")
@@ -52,7 +52,7 @@ def trials_needed(
 
 
 def power_of(variance: float, effect: float, alpha: float, trials: int, paired: bool = False) -> float:
-    """The probability with which so many trials of each of two cells show a difference of `effect`.
+    """The probability that this many trials of each of two cells show a difference of `effect`.
 
     The arguments are those of `trials_needed`.
     """
@@ -69,8 +69,8 @@ def power_of(variance: float, effect: float, alpha: float, trials: int, paired: 
 def detectable_effect(low: float, high: float, degrees: int, alpha: float, power: float = POWER) -> float:
     """The difference that would have been found with this probability, from a ratio's 95 % interval.
 
-    degrees: of freedom, the trials of both cells less two, or the pairs less one; alpha: the level that the
-    test was held to.
+    degrees: of freedom: the trials of both cells minus two, or the pairs minus one. alpha: the level of the
+    test.
     """
     standard_error = math.log(high / low) / 2.0 / float(scipy.special.stdtrit(degrees, 0.975))
     limit = float(scipy.special.stdtrit(degrees, 1.0 - alpha / 2.0)) + float(
@@ -82,24 +82,24 @@ def detectable_effect(low: float, high: float, degrees: int, alpha: float, power
 def measured_variance(
     trials: Sequence[Numbers], permille: int, effect: float, assurance: float = ASSURANCE
 ) -> float:
-    """The variance that `trials_needed` asks for, from earlier trials of a cell.
+    """The variance for `trials_needed`, from earlier trials of a cell.
 
-    Not the smallest variance that fits: the upper limit (chi square) that holds with probability `assurance`.
-    Raises ValueError for fewer than two trials.
+    This is not the smallest variance that fits but the upper limit (chi square) that holds with probability
+    `assurance`. Raises ValueError for fewer than two trials.
     """
     return _upper_variance(deviations([trial for trial in trials if len(trial)], permille, effect), assurance)
 
 
 def measured_pair_variance(deviations_a: Floats, deviations_b: Floats, assurance: float = ASSURANCE) -> float:
-    """Likewise of trials that are compared block by block: the `deviations` of two cells, in like order."""
+    """The same for trials compared block by block: the `deviations` of two cells, in the same order."""
     return _upper_variance(deviations_b - deviations_a, assurance) / 2.0
 
 
 def deviations(trials: Sequence[Numbers], permille: int, effect: float) -> Floats:
     """How far each trial lies from its cell's quantile, on the logarithmic scale; shape (trials,).
 
-    What the test sees are shares of messages; so it is the trial's share up to the quantile, over how much
-    shares would change by the effect. trials: none of them empty.
+    The test sees shares of messages. So the deviation is the trial's share up to the quantile, divided by how
+    much the effect would change shares. trials: none of them empty.
     """
     if not trials:
         return np.zeros(0)
@@ -112,7 +112,7 @@ def deviations(trials: Sequence[Numbers], permille: int, effect: float) -> Float
 
 
 def _upper_variance(values: Floats, assurance: float) -> float:
-    """The limit that the variance of what these were drawn from does not exceed, with this probability."""
+    """The limit that the variance of the values' distribution does not exceed, with this probability."""
     if len(values) < 2:
         raise ValueError("a variance takes two trials")
     degrees = len(values) - 1

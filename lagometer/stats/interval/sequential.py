@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a cell has had trials enough: spaced looks at its median, each with a narrower error than the whole.
+"""Decides when a cell has enough trials: spaced looks at its median, each with a smaller error than the
+whole.
 
-Who looks after every trial and stops as soon as the interval seems narrow stops too early too often: a
-variance that came out small by chance ends the cell. So looks are few (the first after six trials, each next
-after 1.4 times as many), and each makes its interval with half of alpha. One level for all looks is Pocock's
-(1977) way to spend alpha; docs/methodology/intervals.md says why half is enough for intervals of a fixed
-width, and `make coverage` tests the whole procedure. Nothing in here knows time or files.
+Looking after every trial and stopping as soon as the interval seems narrow stops too early too often: a
+variance that happens to be small ends the cell. So there are few looks (the first after six trials, each next
+one after 1.4 times as many), and each computes its interval with half of alpha. Using one level for all looks
+is Pocock's (1977) way to spend alpha. docs/methodology/intervals.md explains why half is enough for intervals
+of a fixed width, and `make coverage` tests the whole procedure. Nothing in this module depends on time or
+files.
 """
 
 from __future__ import annotations
@@ -20,21 +22,21 @@ import scipy
 from lagometer.stats.interval.confidence import CONFIDENCE, TRIALS_MIN, Numbers, Pool, QuantileEstimate, Stop
 
 ALPHA_LOOK = (1.0 - CONFIDENCE) / 2.0
-ALPHA_LAST = 0.04  # of the interval where a limit ends the cell, whatever its width
+ALPHA_LAST = 0.04  # of the interval if a limit ends the cell, whatever its width
 SPACING = 1.4  # from one look to the next, in trials
-TRIALS_FORESEEN = 100_000  # nobody predicts more
+TRIALS_FORESEEN = 100_000  # no prediction goes beyond this
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How exact a median is wanted, and within which numbers of trials."""
+    """The wanted precision of a median, and the limits for the number of trials."""
 
-    precision: float  # half of the interval's width over the estimate: 0.05 is 5 %
+    precision: float  # half of the interval's width divided by the estimate: 0.05 is 5 %
     trials_min: int = TRIALS_MIN
     trials_max: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError if the rule cannot be followed."""
+        """Raises ValueError if the rule is impossible to follow."""
         if not 0.0 < self.precision < 1.0:
             raise ValueError(f"precision {self.precision} is not between 0 and 1")
         if self.trials_min < TRIALS_MIN:
@@ -45,18 +47,18 @@ class Rule:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a look says. `estimate` and `alpha` are None where nothing was looked at."""
+    """The result of a look. `estimate` and `alpha` are None if there was no look."""
 
     stop: bool
     why: str | None = None  # "precision" | "trials" | "time"
     estimate: QuantileEstimate | None = None  # of the median
-    alpha: float | None = None  # of its interval; the cell's other intervals use it, too, once it has stopped
+    alpha: float | None = None  # of its interval, and of the cell's other intervals once it has stopped
     next_look: int | None = None  # valid trials at the next look; None after a stop
-    predicted_trials: int | None = None  # valid trials in all at which the precision should be reached
+    predicted_trials: int | None = None  # total valid trials at which the precision should be reached
 
     @property
     def as_stop(self) -> Stop | None:
-        """What `estimates` needs to know of a stop; None where there is none."""
+        """What `estimates` needs to know about a stop; None if the cell has not stopped."""
         return Stop(self.why, self.alpha) if self.why is not None and self.alpha is not None else None
 
 
@@ -71,15 +73,15 @@ def looks(rule: Rule) -> Iterator[int]:
 
 
 def looks_until(trials: int, rule: Rule) -> list[int]:
-    """The looks that so many valid trials have had."""
+    """The looks made within this many valid trials."""
     return list(itertools.takewhile(lambda look: look <= trials, looks(rule)))
 
 
 def decide(trials: Sequence[Numbers], rule: Rule, limit: str | None = None) -> Decision:
-    """Whether a cell stops now. To be asked after each trial; the same trials give the same answer.
+    """Whether a cell stops now. Call it after each trial; the same trials give the same answer.
 
-    trials: the latencies of each valid trial, in the order of time. limit: "time" if the cell can't go on for
-    want of time. trials_max is seen to in here.
+    trials: the latencies of each valid trial, in time order. limit: "time" if the cell has no time left. The
+    function checks trials_max itself.
     """
     count = sum(len(trial) > 0 for trial in trials)
     following = _next_look(count, rule)
@@ -87,7 +89,7 @@ def decide(trials: Sequence[Numbers], rule: Rule, limit: str | None = None) -> D
     looked = following is None or count in looks_until(count, rule)
     if not looked and limit is None:
         return decision
-    pool = Pool(trials)  # sorts every message, so only where it is looked at
+    pool = Pool(trials)  # sorts every message, so only if there is a look
     if looked:
         alpha = alpha_at(count, rule)
         estimate = pool.estimate(500, alpha)
@@ -105,19 +107,20 @@ def decide(trials: Sequence[Numbers], rule: Rule, limit: str | None = None) -> D
 
 
 def alpha_at(trials: int, rule: Rule, limit: str | None = None) -> float:
-    """The alpha of the interval after so many trials: that of a look, or more where a limit ends the cell.
+    """The alpha of the interval after this many trials: a look's alpha, or more if a limit ends the cell.
 
-    Also for a cell that has stopped earlier; `limit` is then why (not "precision").
+    Also for a cell that stopped earlier; `limit` is then the reason (not "precision").
     """
     last = _next_look(trials, rule) is None
     return ALPHA_LAST if limit in ("time", "trials") or last else ALPHA_LOOK
 
 
 def trials_for(relative_sd: float, rule: Rule) -> int:
-    """How many trials a cell will take whose trial medians spread by this standard deviation over their mean.
+    """How many trials a cell will take if its trial medians have this standard deviation relative to their
+    mean.
 
-    For the prediction of a campaign's time. The first look at which the median's interval should be narrow
-    enough; the standard error of a median over trials that are normal is that of their mean at least.
+    Used to predict a campaign's time. The result is the first look at which the median's interval should be
+    narrow enough. For normal trials, the standard error of a median is at least that of the mean.
     """
     for look in looks(rule):
         alpha = alpha_at(look, rule)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A test and an interval for the ratio of a quantile of two cells. The unit is the trial; nothing is normal.
 
-If two cells have the same latency, so have their messages taken together: at the quantile Q of all of them
-(each trial weighs the same) the share of a trial's messages up to Q does not depend on which cell the trial
-is of. These shares, one a trial, are compared by a permutation test: exact as long as trials are
-exchangeable, whatever distribution latencies have and however messages of a trial hang together. Its
+If two cells have the same latency, so do their messages taken together: at the quantile Q of all of them
+(each trial weighs the same), the share of a trial's messages up to Q does not depend on the trial's cell.
+These shares, one per trial, are compared by a permutation test. It is exact as long as trials are
+exchangeable, whatever the distribution of latencies and the dependence between messages of a trial. Its
 statistic is Student's t of the shares (Neuhaus 1993; Chung and Romano, *Exact and asymptotically robust
-permutation tests*, Annals of Statistics 41, 2013), so that it also holds, for many trials, where two cells
-agree in the quantile and in nothing else.
+permutation tests*, Annals of Statistics 41, 2013). So, for many trials, it also holds if two cells agree in
+the quantile and in nothing else.
 
-Trials of the same block (neighbours in time) are compared as pairs: within each the labels are swapped.
+Trials of the same block (neighbours in time) are compared as pairs: labels are swapped within each pair.
 
-The interval of the ratio is the set of those r that the test does not reject when the second cell's latencies
+The interval of the ratio is the set of all r that the test does not reject when the second cell's latencies
 are divided by r. So test and interval cannot contradict each other.
 """
 
@@ -30,18 +30,18 @@ import scipy
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 
-ENUMERATED_MAX = 20_000  # so many relabellings are all tried; of more as many are drawn as the level needs
-DRAWN_PER_ALPHA = 20  # drawn relabellings times alpha: the p-value's own error is then of no account
+ENUMERATED_MAX = 20_000  # up to this many, all are tried; beyond, as many are drawn as alpha needs
+DRAWN_PER_ALPHA = 20  # drawn relabellings times alpha: makes the p-value's own error negligible
 DRAWN_MIN, DRAWN_MAX = 10_000, 200_000
 SEED = 20_130_401  # of the drawn ones: the same data always give the same p-value
-TIE = 1e-9  # statistics closer than this are equal but for rounding
+TIE = 1e-9  # statistics closer than this count as equal; rounding separates them
 RATIO_MAX = 1e4  # an interval that reaches further has no end
 STEPS = 20  # of the bisection: the end of an interval is exact to a millionth of its distance
 
 
 @dataclass(frozen=True)
 class Sides:
-    """The latencies of each valid trial of two cells; paired if trial k of both is of block k."""
+    """The latencies of each valid trial of two cells; paired if trial k of both belongs to block k."""
 
     a: tuple[Numbers, ...]
     b: tuple[Numbers, ...]
@@ -49,12 +49,12 @@ class Sides:
 
     @property
     def smallest_p(self) -> float:
-        """No data whatever give so many trials a smaller p-value (two-sided)."""
+        """The smallest p-value (two-sided) that any data can give with this many trials."""
         return smallest_p(len(self.a), len(self.b), self.paired)
 
 
 def smallest_p(trials_a: int, trials_b: int, paired: bool) -> float:
-    """The smallest two-sided p-value that a permutation test of so many trials can give."""
+    """The smallest two-sided p-value that a permutation test of this many trials can give."""
     if min(trials_a, trials_b) < 1:
         return 1.0
     return min(
@@ -63,15 +63,15 @@ def smallest_p(trials_a: int, trials_b: int, paired: bool) -> float:
 
 
 def fewest_trials(alpha: float, paired: bool) -> int:
-    """How many trials of each cell there must be for a p-value of alpha to be possible at all."""
+    """How many trials of each cell a p-value of alpha needs to be possible at all."""
     return next(n for n in itertools.count(1) if smallest_p(n, n, paired) <= alpha)
 
 
 class RatioTest:
-    """The permutation test of one quantile of two cells, for any ratio that is supposed."""
+    """The permutation test of one quantile of two cells, for any hypothetical ratio."""
 
     def __init__(self, sides: Sides, permille: int, alpha: float = 0.05) -> None:
-        """alpha: the smallest level at which a p-value will be judged; says how many relabellings to draw."""
+        """alpha: the smallest level to judge a p-value at; determines how many relabellings to draw."""
         self._share = permille / 1000.0
         self._count = len(sides.a)
         self._paired = sides.paired
@@ -83,18 +83,18 @@ class RatioTest:
         self.estimate = self.b_ns / self.a_ns
 
     def p_value(self, ratio: float = 1.0) -> float:
-        """The two-sided p-value of the supposition that B's quantile is `ratio` times A's."""
+        """The two-sided p-value of the hypothesis that B's quantile is `ratio` times A's."""
         return self._p_value(ratio, self._labels)
 
     def _p_value(self, ratio: float, labels: Floats) -> float:
         observed, others = self._statistics(ratio, labels)
         beyond = int((np.abs(others) >= abs(observed) - TIE).sum())
-        # Drawn relabellings do not contain the one that was observed: it is counted with them.
+        # Drawn relabellings do not include the observed one, so it is counted in addition.
         return beyond / len(others) if self._exact else (beyond + 1) / (len(others) + 1)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """All ratios that are not rejected at 1 - confidence; 0 or infinity where there is no end."""
-        alpha = 1.0 - confidence + TIE  # such as 1 - 0.95 is below 0.05 in binary
+        """All ratios that are not rejected at 1 - confidence; 0 or infinity if there is no end."""
+        alpha = 1.0 - confidence + TIE  # for example, 1 - 0.95 is below 0.05 in binary
         return self._end(alpha, -1), self._end(alpha, 1)
 
     def _end(self, alpha: float, direction: int) -> float:
@@ -115,7 +115,7 @@ class RatioTest:
         return math.exp(inside + direction * high)
 
     def _statistics(self, ratio: float, labels: Floats) -> tuple[float, Floats]:
-        """The statistic as observed, and of every relabelling."""
+        """The observed statistic, and that of every relabelling."""
         quantile = joint_quantile(self._a, self._b, self._share, ratio)
         below = np.concatenate((self._a.shares(quantile), self._b.shares(quantile * ratio)), axis=1)
         shares = _split_ties(below, self._share)
@@ -129,7 +129,7 @@ class RatioTest:
 
 
 class Side:
-    """The trials of one cell, sorted once for any number of questions."""
+    """The trials of one cell, sorted once for any number of queries."""
 
     def __init__(self, trials: Sequence[Numbers]) -> None:
         """trials: none of them empty."""
@@ -142,17 +142,17 @@ class Side:
         self.slack = 1e-9 / float(counts.max())
 
     def below(self, number: float) -> float:
-        """The weight of the messages up to a number: so many trials' worth."""
+        """The weight of the messages up to a number, in trials."""
         place = int(np.searchsorted(self.values, number, "right"))
         return float(self.weights[place - 1]) if place else 0.0
 
     def quantile(self, share: float) -> float:
-        """The type 1 quantile of all messages, every trial weighing the same."""
+        """The type 1 quantile of all messages; every trial weighs the same."""
         place = int(np.searchsorted(self.weights, share * len(self.trials) - self.slack))
         return float(self.values[min(place, len(self.values) - 1)])
 
     def shares(self, number: float) -> Floats:
-        """Two rows: the share of each trial's messages below a number, and of those up to it."""
+        """Two rows: the share of each trial's messages below a number, and the share up to it."""
         limits = number * (1.0 - 1e-12), number * (1.0 + 1e-12)  # it was divided and multiplied
         shares = [[np.searchsorted(trial, limit) / len(trial) for trial in self.trials] for limit in limits]
         return np.array(shares)
@@ -182,7 +182,7 @@ def _split_ties(below_and_upto: Floats, share: float) -> Floats:
     """The share of each trial's messages up to the joint quantile.
 
     Messages equal to it count in part, such that the mean over all trials is `share` itself: as if equal
-    latencies had been put in order by a hair's breadth.
+    latencies had been ordered by tiny differences.
     """
     below, upto = below_and_upto
     equal = upto - below
@@ -193,7 +193,7 @@ def _split_ties(below_and_upto: Floats, share: float) -> Floats:
 
 @functools.lru_cache(maxsize=8)
 def _relabellings(a: int, b: int, paired: bool, alpha: float) -> tuple[Floats, bool]:
-    """All relabellings of the trials, or as many drawn ones as the level needs; and whether they are all."""
+    """All relabellings of the trials, or as many drawn ones as the level needs, and whether they are all."""
     drawn = int(np.clip(DRAWN_PER_ALPHA / alpha, DRAWN_MIN, DRAWN_MAX))
     generator = np.random.default_rng(SEED)
     if paired:
@@ -231,8 +231,8 @@ def _student_of_pairs(differences: Floats, signs: Floats) -> Floats:
 
 
 def _ratio(difference: Floats, variance: Floats) -> Floats:
-    """A difference over its standard error; where no trial differs from its like, beyond all others."""
-    # Rounding leaves 1e-17 or so of a variance of zero; a share's smallest step is far above.
+    """A difference divided by its standard error; without any variance, it exceeds all others."""
+    # Rounding leaves about 1e-17 of a zero variance; the smallest step of a share is far larger.
     standard = np.sqrt(np.maximum(variance, 1e-14))
     statistic: Floats = np.where(np.abs(difference) < TIE, 0.0, difference) / standard
     return statistic

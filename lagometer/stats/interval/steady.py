@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From which message on a trial is steady: caches are warm, connections made, frequencies settled.
+"""Finds the message from which on a trial is steady: caches are warm, connections exist, frequencies are
+settled.
 
 The procedure is that of Heidelberger and Welch (1983): test whether the whole series is stationary; if not,
-leave out a twentieth more of its beginning, until the test is passed or half is gone. The test is Cramér and
-von Mises' on the series' cumulated deviations, which are a Brownian bridge if it is stationary; how far
-messages hang together is judged in the second half, where a warm-up should be over. Two things are ours: the
-series is that of the latencies' ranks, since latencies have tails in which one stall outweighs all else; and
-a drift too small to matter passes, since with many messages any is significant.
+drop another twentieth of its beginning, until the test passes or half is gone. The test is Cramér and von
+Mises' on the series' cumulated deviations, which are a Brownian bridge if it is stationary. The dependence
+between messages is judged in the second half, where a warm-up should be over. Two things are our own. The
+series contains the latencies' ranks, because latencies have tails in which one stall outweighs everything
+else. And a drift too small to matter passes, because with many messages any drift is significant.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import scipy
 from lagometer.stats.interval.bootstrap import Bins, Floats, variance_of_trial_means
 from lagometer.stats.interval.confidence import Numbers
 
-MESSAGES_MIN = 100  # with fewer nothing can be told apart
-STEPS = 20  # a step is this part of the series
-CRITICAL = 0.743  # the statistic of a stationary series is above in 1 % of all cases
-DRIFT_MAX = 0.02  # medians of quarters may differ from the whole's by so much
+MESSAGES_MIN = 100  # with fewer, nothing can be distinguished
+STEPS = 20  # a step is one part in this many of the series
+CRITICAL = 0.743  # a stationary series' statistic exceeds it in 1 % of all cases
+DRIFT_MAX = 0.02  # how much the quarters' medians may differ from the whole series' median
 
 
 def steady_start(latencies: Numbers, latest: int | None = None) -> int | None:
     """The index of the first message of the steady part; None if there is none.
 
-    latencies: of a trial's delivered messages in the order of time, from the earliest that may count; at
-    least MESSAGES_MIN, else ValueError. latest: the steady part begins at this index or before; half of
-    the series is the limit in any case.
+    latencies: of a trial's delivered messages in time order, from the earliest that may count; at least
+    MESSAGES_MIN, otherwise ValueError. latest: the steady part starts at this index or earlier; half of the
+    series is the limit in any case.
     """
     count = len(latencies)
     if count < MESSAGES_MIN:

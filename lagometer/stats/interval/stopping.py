@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far each cell of an adaptive campaign is, as a function of its finished trials alone.
+"""How far each cell of an adaptive campaign is, computed from its finished trials alone.
 
-Nothing else is kept: a campaign that goes on after a kill, and a report that is made years later, come to the
-same decisions from the same trials.
+Nothing else is stored: a campaign that resumes after a kill, and a report made years later, reach the same
+decisions from the same trials.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TIME, TRIALS = "time", "trials"
 
 @dataclass(frozen=True)
 class Bounds:
-    """What ends a cell of an adaptive campaign. cell_time_s: None for no limit."""
+    """What ends a cell of an adaptive campaign. cell_time_s: None means no limit."""
 
     rule: Rule
     trials_max: int
@@ -31,7 +31,7 @@ class Bounds:
 
     @classmethod
     def of_study(cls, study: Mapping[str, Any]) -> Bounds | None:
-        """From the study as the manifest has it; None for one whose number of trials is fixed."""
+        """From the study in the manifest; None for a study with a fixed number of trials."""
         precision = study.get("precision")
         if not precision:
             return None
@@ -42,7 +42,7 @@ class Bounds:
 
 
 class CellProgress:
-    """One cell of an adaptive campaign. Its trials are added in the order in which they were carried out."""
+    """One cell of an adaptive campaign. Trials are added in the order in which they ran."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -54,18 +54,18 @@ class CellProgress:
 
     @property
     def decision(self) -> Decision:
-        """What the last trial came to."""
+        """The decision after the last trial."""
         return self._decision
 
     @property
     def stopped(self) -> str | None:
-        """Why the cell gets no more trials: `precision`, `time` or `trials`; None while it goes on."""
+        """Why the cell gets no more trials: `precision`, `time` or `trials`; None while it continues."""
         return self._decision.why if self._decision.stop else None
 
     def add(self, latencies: Numbers | None, spent_s: float) -> None:
-        """Adds a trial and decides; `latencies` of its chains, None if it is not valid."""
+        """Adds a trial and decides; `latencies` are those of its chains, or None if it is invalid."""
         if self.stopped is not None:
-            return  # it was carried out by another study's rule, or another version's: it changes nothing
+            return  # it ran under another study's or version's rule: it changes nothing
         self.carried_out += 1
         self.spent_s += spent_s
         if latencies is not None:
@@ -78,7 +78,7 @@ class CellProgress:
             self._trials.clear()
 
     def stop_now(self) -> Stop:
-        """What the intervals of the cell may use where it ends here, by a decision or from outside."""
+        """What the cell's intervals may use if it ends here, by a decision or from outside."""
         stop = self._decision.as_stop
         if stop is None:
             stop = decide(self._trials, self._bounds.rule, TIME).as_stop
@@ -86,7 +86,7 @@ class CellProgress:
         return stop
 
     def remaining(self) -> int:
-        """How many more trials are expected; 0 once it has stopped."""
+        """How many more trials are expected; 0 once the cell has stopped."""
         if self.stopped is not None:
             return 0
         bounds, decision = self._bounds, self._decision
@@ -98,7 +98,7 @@ class CellProgress:
         return left
 
     def _limit(self) -> str | None:
-        """What ends the cell whatever its interval is."""
+        """The limit that ends the cell, whatever its interval."""
         bounds = self._bounds
         hopeless = not self.valid and self.carried_out >= bounds.rule.trials_min
         if self.carried_out >= bounds.trials_max or hopeless:
@@ -110,7 +110,7 @@ class CellProgress:
 
 
 def chain_latencies(samples: pl.DataFrame) -> Numbers:
-    """The latencies from end to end that a decision rests on: of delivered messages of the measure phase."""
+    """The end-to-end latencies a decision is based on: delivered messages of the measure phase."""
     chosen = samples.filter(
         (pl.col("edge") == form.END_TO_END)
         & (pl.col("phase") == "measure")
