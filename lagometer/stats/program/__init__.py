@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of programs that are not ours, from what their probes wrote (docs/methodology/probe.md)."""
+"""Figures of third-party programs, from what their probes wrote (docs/methodology/probe.md)."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The edges between programs: the messages of each as samples, their layers, and the figures.
+"""The edges between programs: each edge's messages as samples, their layers, and the figures.
 
-An edge begins at the first message that its reader took and ends at the last: before, the two may not have
-been connected yet; after, one of them may have gone. A message in between that was not taken is lost.
+An edge begins at the first message its reader took and ends at the last. Before the first, the two may not
+have been connected yet; after the last, one of them may be gone. A message in between that was not taken is
+lost.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from lagometer.stats.trial.way import Passage, way_of
 from lagometer.store.format import ARROW, LAYERS_SCHEMA, SAMPLES_SCHEMA
 from lagometer.store.probes import ProbeLog
 
-DRIFT_MAX_NS = 1_000_000  # more was not slewed in a second or two: somebody set the clock
+DRIFT_MAX_NS = 1_000_000  # slewing does not reach this in a second or two: somebody set the clock
 
 
 @dataclass(frozen=True)
 class ProgramEdge:
-    """What one reader took of one writer. name: `writer→reader topic`; first_ns, last_ns: when its first and
-    last message were written; followed: messages whose calls were found on both sides; begins, ends: what the
-    latency goes from and to (stats/program/ros2.py)."""
+    """What one reader took from one writer. name: `writer→reader topic`. first_ns, last_ns: when its first
+    and last message were written. followed: messages whose calls were found on both sides. begins, ends:
+    where the latency starts and ends (stats/program/ros2.py)."""
 
     name: str
     writer: Endpoint
@@ -47,20 +48,20 @@ class ProgramEdge:
 
 @dataclass(frozen=True)
 class Programs:
-    """All that the probes of a run tell. names: of the programs, by their index."""
+    """Everything the probes of a run report. names: of the programs, by index."""
 
     names: Sequence[str]
     endpoints: Sequence[Endpoint]
-    written: Mapping[int, int]  # messages, by the writer's place among the endpoints
-    taken: Mapping[int, int]  # likewise of readers
+    written: Mapping[int, int]  # number of messages, by the writer's index among the endpoints
+    taken: Mapping[int, int]  # the same for readers
     edges: Sequence[ProgramEdge]
     strange: int
     ambiguous: int
 
 
 def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int = 0) -> Programs:
-    """Joins what the probes of all programs wrote. warmup_ns: of each edge, from its first message on, that
-    no figure counts."""
+    """Joins what the probes of all programs wrote. warmup_ns: no figure counts this time from each edge's
+    first message on."""
     names = names_of([log.program for log in logs])
     endpoints = [endpoint for index, log in enumerate(logs) for endpoint in endpoints_of(log, index)]
     writes = writes_of(endpoints, logs)
@@ -111,14 +112,14 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
 
 
 def shown_topic(topic: str) -> str:
-    """A topic as its users know it: ROS 2 puts `rt` in front of its own."""
+    """A topic's name as users know it: ROS 2 prefixes its own topics with `rt`."""
     return topic.removeprefix("rt") if topic.startswith("rt/") else topic
 
 
 def _labels(
     names: Sequence[str], writes: Sequence[Writes], joined: Sequence[Joined]
 ) -> dict[tuple[int, int, int], str]:
-    """The name of each edge, by stream, program and object of its reader; numbered where some are alike."""
+    """The name of each edge, by its reader's stream, program and object; numbered if several are equal."""
     counts: dict[str, int] = {}
     labels = {}
     for reader in joined:
@@ -136,7 +137,7 @@ def _labels(
 def _samples(
     label: str, writes: Writes, taken: Taken, sizes: Mapping[Message, int], warmup_ns: int
 ) -> pl.DataFrame:
-    """The messages of an edge as `SAMPLES_SCHEMA`, in their order, each further taking of one behind them."""
+    """The messages of an edge as `SAMPLES_SCHEMA`, in order; each repeated take follows its message."""
     first, last = int(taken.sequences.min()), int(taken.sequences.max())
     sequences = np.arange(first, last + 1)
     calls = writes.calls[first : last + 1]
@@ -188,7 +189,7 @@ def _measured(samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rate(samples: pl.DataFrame) -> dict[str, object]:
-    """How often it was written, from the first message to the last one; null of one alone."""
+    """How often the writer wrote, from the first message to the last; null for a single message."""
     times = _measured(samples).filter(pl.col("outcome") != "duplicate")["publish_ns"]
     span_ns = int(times[-1]) - int(times[0]) if len(times) > 1 else 0
     return {"rate_achieved_hz": (len(times) - 1) * 1e9 / span_ns if span_ns > 0 else None}
@@ -201,7 +202,7 @@ def _layers(
     view: View,
     messages: dict[Sample, Message],
 ) -> tuple[pl.DataFrame, int]:
-    """The layers of each message that was taken, and how many were followed over sockets."""
+    """The layers of each message taken, and how many messages were followed over sockets."""
     sender, receiver = processes
     by_message = routes(sender, receiver, stream, messages)
     rows: list[tuple[object, ...]] = []

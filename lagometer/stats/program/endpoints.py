@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who writes and who reads: the writers and readers of programs, as their probes saw them made."""
+"""Who writes and who reads: the writers and readers of programs, as their probes saw them being created."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from lagometer.store import probes
 from lagometer.store.probes import ProbeLog, Records
 
-UNKNOWN_TOPIC = "?"  # of a writer or reader that was not seen being made
-# The middleware's own topics, by which it tells an application of others.
+UNKNOWN_TOPIC = "?"  # of a writer or reader whose creation was not seen
+# The middleware's own topics, which announce other endpoints to an application.
 OWN_TYPES = ("org::eclipse::cyclonedds::builtin::",)
-# Fast DDS hands out a topic, and takes a part of that object where a reader is made of it.
+# Fast DDS hands out a topic, and a reader made from it uses a part of that object.
 TOPIC_OBJECT_BYTES = 512
 
 
 @dataclass(frozen=True)
 class Qos:
-    """What is in force for a writer or reader, as its middleware says."""
+    """The settings in force for a writer or reader, as its middleware reports them."""
 
     reliability: str
     history: str
@@ -34,8 +34,8 @@ class Qos:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A writer or reader of a program. program: its index; object: as in its calls; guid: may be empty; qos:
-    reliability, history, depth and durability, None where they were not seen."""
+    """A writer or reader of a program. program: its index. object: as in its calls. guid: may be empty. qos:
+    reliability, history, depth and durability; None if they were not seen."""
 
     program: int
     object: int
@@ -47,7 +47,7 @@ class Endpoint:
 
 
 def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
-    """The writers and readers that were used or made, in the order in which they were."""
+    """The writers and readers that were used or created, in the order in which they were."""
     kinds = log.calls["call"]
     endpoints: dict[tuple[bool, int], Endpoint] = {}
     internal: set[tuple[bool, int]] = set()
@@ -76,8 +76,7 @@ def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
 
 
 def names_of(programs: Sequence[Sequence[str]]) -> list[str]:
-    """What each program is called: its ROS node's name, its script's, or its own; numbered where several are
-    called alike."""
+    """The name of each program: its ROS node's, its script's, or its own; numbered if several are equal."""
     counts: dict[str, int] = {}
     names = []
     for words in programs:
@@ -96,7 +95,7 @@ def _name(words: Sequence[str]) -> str:
     name = _last_part(words[0])
     if name.startswith(("python", "sh", "bash", "dash", "perl", "ruby", "node")):
         file = next((word for word in words[1:] if not word.startswith("-") or word == "-c"), name)
-        name = name if file == "-c" else _last_part(file)  # a script that stands there has no name
+        name = name if file == "-c" else _last_part(file)  # an inline script has no name
     return name or "program"
 
 
@@ -117,7 +116,7 @@ def _qos(log: ProbeLog, call: int) -> Qos | None:
 
 
 def _topic_at(topics: Mapping[int, tuple[str, str]], address: int) -> tuple[str, str]:
-    """The topic that has this address, or that it lies in."""
+    """The topic at this address, or the topic whose object contains it."""
     below = max((start for start in topics if start <= address), default=None)
     if below is None or address - below > TOPIC_OBJECT_BYTES:
         return UNKNOWN_TOPIC, ""

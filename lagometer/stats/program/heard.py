@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one more subscriber heard of a running system: age, period, jitter, rate and loss."""
+"""What an additional subscriber received from a running system: age, period, jitter, rate and loss."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lagometer.stats.program.realtime import Times
 from lagometer.stats.trial.quantile import quantile
 
 PERMILLE = {"p50": 500, "p95": 950, "p99": 990}
-LITTLE_ENDIAN, BIG_ENDIAN = b"\x00\x01", b"\x00\x00"  # plain CDR; those of XCDR2 differ in the first byte
+LITTLE_ENDIAN, BIG_ENDIAN = b"\x00\x01", b"\x00\x00"  # plain CDR; in XCDR2 the first byte differs
 ENCAPSULATION_BYTES = 4
 NS_PER_S = 1_000_000_000
-STAMPED = frozenset(  # of ROS 2, whose first field is a std_msgs/Header
+STAMPED = frozenset(  # ROS 2 types whose first field is a std_msgs/Header
     [
         *(
             f"sensor_msgs/{name}"
@@ -65,8 +65,8 @@ STAMPED = frozenset(  # of ROS 2, whose first field is a std_msgs/Header
 
 @dataclass(frozen=True)
 class Heard:
-    """One message: its writer and the number that this gave it; when it was sent, as the middleware says, and
-    taken here, both CLOCK_REALTIME; head: its first bytes."""
+    """One message: its writer and the number the writer gave it; when it was sent, as the middleware reports,
+    and taken here, both on CLOCK_REALTIME; head: its first bytes."""
 
     writer: str
     sequence: int
@@ -78,7 +78,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Spread:
-    """Quantiles; None where fewer than ten messages lie beyond one. count: of what."""
+    """Quantiles; None if fewer than ten messages lie beyond one. count: how many numbers."""
 
     count: int
     min_ns: int | None = None
@@ -91,11 +91,11 @@ class Spread:
 
 @dataclass(frozen=True)
 class Figures:
-    """Of all messages that were heard.
+    """Figures over all received messages.
 
-    age: from the source time stamp until it was taken here; header_age: from `header.stamp`, None if the type
-    has none; period: between two messages of one writer, its standard deviation is the jitter; lost: numbers
-    missing between a writer's first and last.
+    age: from the source time stamp until the message was taken here. header_age: from `header.stamp`; None if
+    the type has none. period: between two messages of one writer; its standard deviation is the jitter. lost:
+    numbers missing between a writer's first and last.
     """
 
     messages: int
@@ -139,7 +139,7 @@ def figures_of(heard: Sequence[Heard], stamped: bool) -> Figures:
 
 
 def is_stamped(type_name: str) -> bool:
-    """Whether a DDS type is one of ROS 2 that begins with a header: `sensor_msgs::msg::dds_::Image_`."""
+    """Whether a DDS type is a ROS 2 type that begins with a header: `sensor_msgs::msg::dds_::Image_`."""
     parts = type_name.split("::")
     return (
         len(parts) == 4 and parts[1:3] == ["msg", "dds_"] and f"{parts[0]}/{parts[3].rstrip('_')}" in STAMPED
@@ -147,7 +147,7 @@ def is_stamped(type_name: str) -> bool:
 
 
 def stamp_ns(head: bytes) -> int | None:
-    """The time in a std_msgs/Header at the begin of a serialised message; None if there can be none."""
+    """The time in a std_msgs/Header at the start of a serialised message; None if there can be none."""
     order = {LITTLE_ENDIAN: "<", BIG_ENDIAN: ">"}.get(head[:2])
     if order is None or len(head) < ENCAPSULATION_BYTES + 8:
         return None

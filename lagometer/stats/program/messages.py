@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which message a program took is which that another one wrote.
+"""Matches each message a program took with the message another program wrote.
 
-Every DDS stamps a message with a time and tells the reader that time. Where the time is known of the writing,
-too, since the application gave it or since it was seen on the way out, both are the same to the nanosecond.
-Otherwise the middleware stamps while `write` runs: the message is the one whose writing was under way at that
-time. Where several may be meant nobody can say which; such messages are left out and counted.
+Every DDS stamps a message with a time and reports that time to the reader. If the time is also known on the
+writing side (the application set it, or the probe saw it on the way out), both are the same to the
+nanosecond. Otherwise the middleware stamps while `write` runs, and the message is the one being written at
+that time. If several messages match, nobody can tell which it is; such messages are left out and counted.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SEVERAL = -2
 
 @dataclass(frozen=True)
 class Writes:
-    """All calls by which a writer wrote, in the order of their entry. stream: its number; times_ns: what each
-    message bears, CLOCK_REALTIME; UNKNOWN_NS where it is not known."""
+    """All calls with which a writer wrote, in the order of their entry. stream: its number. times_ns: the
+    time stamp of each message, CLOCK_REALTIME; UNKNOWN_NS if unknown."""
 
     endpoint: Endpoint
     stream: int
@@ -40,7 +40,7 @@ class Writes:
     times_ns: Times
 
     def which(self, stamped_ns: Times, clock: RealtimeClock) -> Index:
-        """Whose message bears each time (CLOCK_REALTIME): the place of the call; NOT_ONE, SEVERAL."""
+        """For each time stamp (CLOCK_REALTIME), the call that wrote its message; or NOT_ONE, SEVERAL."""
         known = np.flatnonzero(self.times_ns != UNKNOWN_NS)
         order = known[np.argsort(self.times_ns[known], kind="stable")]
         matches = _only(order, *_near(self.times_ns[order], stamped_ns))
@@ -53,7 +53,7 @@ class Writes:
         return matches
 
     def _under_way(self, places: Index, times_ns: Times, error_ns: int) -> Index:
-        """Which of these calls was under way at each time."""
+        """Which of these calls was running at each time."""
         calls = self.calls[places]
         margin_ns = error_ns + WIRE_ERROR_NS
         latest_ns = np.maximum.accumulate(calls["end_ns"])
@@ -68,13 +68,13 @@ class Writes:
 
 
 def _near(sorted_ns: Times, times_ns: Times) -> tuple[Index, Index]:
-    """From which to before which place the times are the same but for what is lost on the wire."""
+    """For each time, the range of indices whose times are the same except for precision lost on the wire."""
     begin = np.searchsorted(sorted_ns, times_ns - WIRE_ERROR_NS, side="left").astype(np.int64)
     return begin, np.searchsorted(sorted_ns, times_ns + WIRE_ERROR_NS, side="right").astype(np.int64)
 
 
 def _only(places: Index, begin: Index, end: Index) -> Index:
-    """The one place of each range; NOT_ONE where it is empty, SEVERAL where it has more."""
+    """The single index in each range; NOT_ONE if the range is empty, SEVERAL if it has more."""
     counts = end - begin
     if not len(places):
         return np.full(len(begin), NOT_ONE, dtype=np.int64)
@@ -84,8 +84,8 @@ def _only(places: Index, begin: Index, end: Index) -> Index:
 
 @dataclass(frozen=True)
 class Takes:
-    """All messages that a reader took, in their order: when the call was left, on which CPU, and the times by
-    which their writers stamped them, on CLOCK_MONOTONIC."""
+    """All messages a reader took, in order: when the call returned, on which CPU, and the times with which
+    their writers stamped them, on CLOCK_MONOTONIC."""
 
     endpoint: Endpoint
     taken_ns: Times
@@ -95,7 +95,7 @@ class Takes:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a reader took of one writer. sequences: which of its messages, by how many it wrote before."""
+    """What a reader took from one writer. sequences: for each message, how many the writer wrote before."""
 
     sequences: Index
     taken_ns: Times
@@ -104,8 +104,8 @@ class Taken:
 
 @dataclass(frozen=True)
 class Joined:
-    """What one reader took. of_writers: by stream; strange: messages that no program under a probe wrote;
-    ambiguous: those that several writings may have been."""
+    """What one reader took. of_writers: by stream. strange: messages that no probed program wrote. ambiguous:
+    messages that match several writes."""
 
     endpoint: Endpoint
     of_writers: Mapping[int, Taken] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Joined:
 
 
 def writes_of(endpoints: Sequence[Endpoint], logs: Sequence[ProbeLog]) -> list[Writes]:
-    """What each writer wrote; those that never wrote are there, too."""
+    """What each writer wrote; writers that never wrote are included."""
     writes = []
     for stream, endpoint in enumerate(writer for writer in endpoints if writer.writes):
         log = logs[endpoint.program]
@@ -132,7 +132,7 @@ def writes_of(endpoints: Sequence[Endpoint], logs: Sequence[ProbeLog]) -> list[W
 def _add_seen(
     times_ns: Times, calls: Records, threads: npt.NDArray[np.uint32], endpoint: Endpoint, log: ProbeLog
 ) -> None:
-    """Adds the times that messages were seen to bear when the writing thread itself sent them."""
+    """Adds the time stamps seen on messages that the writing thread sent itself."""
     if not endpoint.guid or not len(calls):
         return
     keys, owners = _sent_with_time(log)
@@ -146,7 +146,7 @@ def _add_seen(
             np.maximum(0, np.searchsorted(calls["begin_ns"][places], sent_ns[sends], side="right") - 1)
         ]
         inside = (calls["begin_ns"][within] <= sent_ns[sends]) & (sent_ns[sends] <= calls["end_ns"][within])
-        # In reverse, so that the first of several counts: what is sent again comes behind it.
+        # In reverse, so that the first of several counts: resent messages come later.
         for place, send in zip(within[inside][::-1].tolist(), sends[inside][::-1].tolist(), strict=True):
             times_ns[place] = int(keys["sequence"][send])
 
@@ -165,7 +165,7 @@ def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
 
 
 def join(takes: Takes, writes: Sequence[Writes], clock: RealtimeClock) -> Joined:
-    """Says of each message that a reader took whose it is."""
+    """Finds the writer's message for each message a reader took."""
     heard = [writer for writer in writes if _is_heard(takes.endpoint, writer)]
     places = [writer.which(takes.stamped_ns, clock) for writer in heard]
     candidates = np.zeros(len(takes.taken_ns), dtype=np.int64)
@@ -183,7 +183,7 @@ def join(takes: Takes, writes: Sequence[Writes], clock: RealtimeClock) -> Joined
 def samples_sent(
     writes: Sequence[Writes], logs: Sequence[ProbeLog], clock: RealtimeClock
 ) -> tuple[dict[Sample, Message], dict[Message, int]]:
-    """Which message of ours each sample of RTPS is, and how many bytes of payload it has."""
+    """Which of our messages each RTPS sample is, and how many payload bytes it has."""
     by_guid = {entry.endpoint.guid: entry for entry in writes if entry.endpoint.guid}
     messages: dict[Sample, Message] = {}
     sizes: dict[Message, int] = {}
@@ -204,7 +204,7 @@ def samples_sent(
 
 
 def _sent_with_time(log: ProbeLog) -> tuple[Records, Index]:
-    """What went out with a time, and by which calls."""
+    """What was sent with a time stamp, and by which calls."""
     sent = (log.calls["call"] == probes.SEND)[log.owners] & (log.keys["stream"] == probes.STREAM_IS_TIME)
     return log.keys[sent], log.owners[sent]
 

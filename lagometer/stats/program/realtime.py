@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the clock by which a middleware stamps messages to the one by which probes stamp calls."""
+"""Converts the clock a middleware stamps messages with to the clock probes stamp calls with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Times = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ClockPair:
-    """CLOCK_REALTIME and CLOCK_MONOTONIC at one moment. error_ns: by how much they may be apart from that."""
+    """CLOCK_REALTIME and CLOCK_MONOTONIC at one moment. error_ns: how far apart the two readings may be."""
 
     monotonic_ns: int
     realtime_ns: int
@@ -21,7 +21,7 @@ class ClockPair:
 
     @property
     def offset_ns(self) -> int:
-        """What CLOCK_REALTIME is ahead."""
+        """How far CLOCK_REALTIME is ahead."""
         return self.realtime_ns - self.monotonic_ns
 
 
@@ -34,16 +34,16 @@ class RealtimeClock:
 
     @property
     def drift_ns(self) -> int:
-        """By how much CLOCK_REALTIME went ahead of CLOCK_MONOTONIC meanwhile: it was slewed, or set."""
+        """How far CLOCK_REALTIME gained on CLOCK_MONOTONIC in between: it was slewed, or set."""
         return self.end.offset_ns - self.begin.offset_ns
 
     @property
     def error_ns(self) -> int:
-        """By how much a time that was translated may be wrong, if the clock was slewed evenly."""
+        """How wrong a converted time may be, if the clock was slewed evenly."""
         return max(self.begin.error_ns, self.end.error_ns)
 
     def to_monotonic(self, realtime_ns: Times) -> Times:
-        """Times of CLOCK_REALTIME on CLOCK_MONOTONIC."""
+        """Converts times of CLOCK_REALTIME to CLOCK_MONOTONIC."""
         whole_ns = max(1, self.end.realtime_ns - self.begin.realtime_ns)
         since_ns = realtime_ns - self.begin.realtime_ns
         ahead_ns = np.rint(since_ns * (self.drift_ns / whole_ns)).astype(np.int64)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a message's way begins and ends for a node of ROS 2: at its publishing, and at its callback.
+"""Where a message's way begins and ends for a ROS 2 node: at its publish call, and at its callback.
 
-What a middleware is asked for is seen from its `write` to its `take`. Where ROS 2 stamps these messages, a
-node's own view is known: from `rclcpp_publish` to `callback_start`. One edge has one view for all of them,
-so that its figures mean one thing.
+A middleware's own view runs from `write` to `take`. If ROS 2 stamps these messages, a node's view is known:
+from `rclcpp_publish` to `callback_start`. An edge uses one view for all its messages, so that its figures
+mean one thing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class View:
 
 
 def view_of(samples: pl.DataFrame, sender: Process, receiver: Process) -> tuple[pl.DataFrame, View]:
-    """The samples of an edge, from `write` to `take`, as its nodes see them, if all can be seen so."""
+    """The samples of an edge, from `write` to `take`, in its nodes' view if every message has one."""
     once = samples.filter(pl.col("outcome") != "duplicate")
     published, taken = _column(once, "published_ns"), _column(once, "taken_ns")
     writes = _calls(probes.API_WRITE, published, sender)
@@ -41,7 +41,7 @@ def view_of(samples: pl.DataFrame, sender: Process, receiver: Process) -> tuple[
     callbacks = {sequence: _callback(call, receiver) for sequence, call in takes.items()}
     begins = _whole(publishings, published)
     ends = _whole(callbacks, taken)
-    if len(set(taken.values())) < len(taken):  # several were taken by one call
+    if len(set(taken.values())) < len(taken):  # one call took several
         ends = {}
     adjusted = samples
     if begins:
@@ -56,7 +56,7 @@ def _column(samples: pl.DataFrame, name: str) -> dict[int, int]:
 
 
 def _calls(kind: int, ends_ns: Mapping[int, int], process: Process) -> dict[int, Call]:
-    """The one call of a kind that was left at each moment."""
+    """For each moment, the only call of a kind that returned then."""
     calls = {sequence: process.last(kind, None, at_ns - 1, at_ns) for sequence, at_ns in ends_ns.items()}
     counts = Counter(ends_ns.values())
     return {sequence: call for sequence, call in calls.items() if call and counts[ends_ns[sequence]] == 1}
@@ -71,7 +71,7 @@ def _publishing(write: Call, sender: Process) -> int | None:
 
 
 def _callback(take: Call, receiver: Process) -> int | None:
-    """When the callback began that had what one call took."""
+    """When the callback started that received what one call took."""
     end_ns = receiver.last_ns
     following = receiver.following(probes.API_TAKE, take.thread, take.end_ns, end_ns)
     until_ns = following.begin_ns if following is not None else end_ns
@@ -80,7 +80,7 @@ def _callback(take: Call, receiver: Process) -> int | None:
 
 
 def _whole(times_ns: Mapping[int, int | None], wanted: Mapping[int, int]) -> dict[int, int]:
-    """What was found of all messages; nothing where any is missing."""
+    """The results if they cover all messages; nothing if any is missing."""
     known = {sequence: at_ns for sequence, at_ns in times_ns.items() if at_ns is not None}
     return known if len(known) == len(wanted) else {}
 
