@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of one process, as its probe wrote them down, to be looked up by thread, kind and message."""
+"""The calls of one process, as its probe recorded them, for lookup by thread, kind and message."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 from lagometer.store import probes
 from lagometer.store.probes import ProbeLog
 
-Message = tuple[int, int]  # stream and sequence, as our envelope says
-HOPS_MAX = 32  # threads that wake each other on the way of one message
-Sample = tuple[bytes, int]  # writer and sequence number, as RTPS says
+Message = tuple[int, int]  # stream and sequence, from our envelope
+HOPS_MAX = 32  # threads that wake each other on one message's way
+Sample = tuple[bytes, int]  # writer and sequence number, from RTPS
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Carried:
-    """One call that carried a part of a message. fragments: their numbers; none where it was not cut."""
+    """One call that carried a part of a message. fragments: their numbers; empty if it was not split."""
 
     call: Call
     fragments: range = range(0)
@@ -54,7 +54,7 @@ class Process:
         self._of_kind: dict[int, list[Call]] = defaultdict(list)
         self._notifies: dict[int, list[Call]] = defaultdict(
             list
-        )  # by what was notified, as they were entered
+        )  # by what they notified, in the order of entry
         self._signals: set[int] = set()  # eventfds and pipes
         self._drains: dict[int, set[int]] = defaultdict(set)  # by eventfd or pipe, the threads that read it
         for kind, call in zip(log.calls["call"].tolist(), self._calls, strict=True):
@@ -73,7 +73,7 @@ class Process:
 
     @property
     def last_ns(self) -> int:
-        """When the last of all calls was left; 0 without one."""
+        """When the last of all calls returned; 0 if there are none."""
         return self._calls[-1].end_ns if self._calls else 0
 
     def knows(self, kind: int) -> bool:
@@ -81,13 +81,13 @@ class Process:
         return bool(self._of_kind[kind])
 
     def last(self, kind: int, thread: int | None, after_ns: int, until_ns: int) -> Call | None:
-        """The last call that was left after one moment and at the latest at another; None: there is none."""
+        """The last call that returned after one moment and no later than another; None if there is none."""
         calls = self._of_kind[kind] if thread is None else self._of[thread, kind]
         place = bisect_right(calls, until_ns, key=_end) - 1
         return calls[place] if place >= 0 and calls[place].end_ns > after_ns else None
 
     def following(self, kind: int, thread: int, after_ns: int, until_ns: int) -> Call | None:
-        """The first call of a thread that was entered from one moment on and at the latest at another."""
+        """A thread's first call that was entered at or after one moment and no later than another."""
         calls = self._of[thread, kind]
         for place in range(bisect_left(calls, after_ns, key=_end), len(calls)):
             if calls[place].begin_ns >= after_ns:
@@ -101,8 +101,8 @@ class Process:
         return [call for call in candidates if call.begin_ns >= begin_ns]
 
     def notified(self, thread: int | None, condition: int, after_ns: int, until_ns: int) -> Call | None:
-        """The last call by which a thread (None: any) notified a condition, entered between two moments."""
-        # Who is woken may go on before the call returns, so its end says nothing.
+        """A thread's (None: any) last call that notified a condition, entered between two moments."""
+        # The woken thread may continue before the call returns, so the call's end says nothing.
         kind = probes.NOTIFY
         calls = self._of_kind[kind] if thread is None else self._of[thread, kind]
         for call in reversed(calls[bisect_left(calls, after_ns, key=_end) :]):
@@ -113,8 +113,8 @@ class Process:
     def handed_over(
         self, thread: int, to: int, after_ns: int, until_ns: int
     ) -> Sequence[tuple[Call, Call]] | None:
-        """How one thread woke another one between two moments, perhaps by others in between: each call that
-        woke, and the call in which who was woken had waited. None: it was not seen."""
+        """How one thread woke another between two moments, perhaps through others: each waking call, and the
+        call in which the woken thread had waited. None if it was not seen."""
         hops: list[tuple[Call, Call]] = []
         current, until = to, until_ns
         while len(hops) < HOPS_MAX:
@@ -128,7 +128,7 @@ class Process:
         return None
 
     def _woken_by(self, thread: int, after_ns: int, until_ns: int) -> tuple[Call, Call] | None:
-        """Who woke a thread last, and in which call it had waited."""
+        """Who woke a thread last, and in which call the thread had waited."""
         hops = [
             self._woken_by_condition(thread, after_ns, until_ns),
             self._woken_by_signal(thread, after_ns, until_ns),
@@ -147,8 +147,8 @@ class Process:
         return None
 
     def _woken_by_signal(self, thread: int, after_ns: int, until_ns: int) -> tuple[Call, Call] | None:
-        """By an eventfd or a pipe. Who empties it must be the one that waited; of one that nobody ever
-        empties no more is known than that it was written to."""
+        """A wake-up by an eventfd or a pipe. The thread that empties it must be the one that waited. If
+        nobody ever empties it, only the write to it is known."""
         waits, latest = self._of[thread, probes.WAIT], None
         for target in self._signals:
             if self._drains[target] and thread not in self._drains[target]:
@@ -166,7 +166,7 @@ class Process:
         return latest
 
     def _notified_by(self, target: int, woken: int, after_ns: int, until_ns: int) -> Call | None:
-        """The last call by which another thread notified, entered between two moments."""
+        """The last notifying call of another thread, entered between two moments."""
         calls = self._notifies[target]
         for call in reversed(calls[: bisect_right(calls, until_ns, key=_begin)]):
             if call.begin_ns < after_ns:
@@ -176,14 +176,14 @@ class Process:
         return None
 
     def thread_named(self, name: str) -> int | None:
-        """The one thread with this name; None: there is none, or several."""
+        """The only thread with this name; None if there is none, or several."""
         threads = [thread for thread, known in self.names.items() if known == name]
         return threads[0] if len(threads) == 1 else None
 
     # --- by message
 
     def samples(self) -> Iterator[tuple[Sample, Message]]:
-        """Which message of ours each sample of RTPS is."""
+        """Which of our messages each RTPS sample is."""
         for key in self._log.keys:
             is_rtps = int(key["kind"]) != probes.BY_ENVELOPE
             if is_rtps and int(key["number"]) and int(key["stream"]) < probes.STREAM_IS_TIME:
@@ -211,7 +211,7 @@ class Process:
         return bool(self._log.calls["is_stream"][owner])
 
     def streams(self, kind: int) -> dict[tuple[int, int], Stream]:
-        """What went over each stream socket, by descriptor and the number of its connection."""
+        """What went over each stream socket, by descriptor and connection number."""
         calls = self._log.calls
         by_owner: dict[int, tuple[Message, int]] = {
             owner: ((int(key["stream"]), int(key["sequence"])), int(key["number"]))
@@ -234,8 +234,8 @@ class Process:
 
 @dataclass(frozen=True)
 class Stream:
-    """The calls on one stream socket. ends: bytes that had gone when each returned; begins: by message, how
-    many had before its payload."""
+    """The calls on one stream socket. ends: the bytes transferred when each call returned. begins: by
+    message, the bytes transferred before its payload."""
 
     calls: list[Call]
     ends: list[int]
@@ -247,8 +247,9 @@ class Stream:
         return self.calls[place] if place < len(self.calls) else None
 
     def extents(self, size_of: Callable[[int], int] | None = None) -> dict[Message, tuple[int, int]]:
-        """The first byte of each message's payload, and the one after its last: what `size_of` says of its
-        sequence. Behind it may stand other things before the next one, at the latest, begins."""
+        """The first byte of each message's payload, and the byte after its last, from the size that `size_of`
+        gives for its sequence. Other data may follow before the next payload, which is the latest possible
+        end."""
         order = sorted(self.begins, key=self.begins.__getitem__)
         ends = [*(self.begins[message] for message in order[1:]), self.ends[-1] if self.ends else 0]
         extents = {}
@@ -272,5 +273,5 @@ def _sample(key: np.void) -> Sample:
 
 
 def samples_of(processes: Iterable[Process]) -> dict[Sample, Message]:
-    """Which message of ours each sample of RTPS is, as any process has seen it."""
+    """Which of our messages each RTPS sample is, as seen by any process."""
     return {sample: message for process in processes for sample, message in process.samples()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a named chain: the whole, its parts, how old data gets (docs/methodology/chains.md)."""
+"""The figures of a named chain: the whole, its parts, and data age (docs/methodology/chains.md)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Numbers = npt.NDArray[np.int64]
 
 
 def chain_columns(measured: pl.DataFrame, returns: bool) -> dict[str, object]:
-    """The columns of cells.parquet of one chain, from its rows in the measure phase.
+    """The columns of cells.parquet for one chain, from its rows in the measure phase.
 
-    returns: it ends where it began. Half a round trip is half of the communication (Paul et al. 2024): what
-    the nodes between do is taken off by their own clocks, and what the clocks differ by cancels out.
+    returns: the chain ends where it began. Half a round trip is half of the communication (Paul et al. 2024):
+    the time in the nodes between is subtracted by their own clocks, and the clocks' difference cancels out.
     """
     half = pl.col("communication_ns") // 2 if returns else pl.lit(None, dtype=pl.Int64())
     arrived = measured.filter(pl.col("outcome") == "delivered").with_columns(
@@ -32,10 +32,10 @@ def chain_columns(measured: pl.DataFrame, returns: bool) -> dict[str, object]:
 
 
 def _ages(arrived: pl.DataFrame) -> dict[str, object]:
-    """How old data is when what rests on it is done.
+    """How old data is when the work based on it is done.
 
-    Data age (Betz et al. 2024): the mean over all ways from one input; here its mean over the
-    inputs, and the best and worst way.
+    Data age (Betz et al. 2024): the mean over all ways from one input; here the mean of that over the inputs,
+    and the best and worst way.
     """
     if arrived.is_empty():
         return dict.fromkeys(("age_mean_ns", "age_best_ns", "age_worst_ns"))
@@ -49,10 +49,10 @@ def _ages(arrived: pl.DataFrame) -> dict[str, object]:
 
 
 def _reactions(arrived: pl.DataFrame) -> dict[str, object]:
-    """From an event until the first output that can know of it (first to first, Feiertag et al. 2009).
+    """From an event to the first output that can know about it (first to first, Feiertag et al. 2009).
 
-    The event comes when it just missed an input, so it is in the next; the first output that rests on that or
-    on a later one answers it.
+    The event just misses an input, so the next input contains it. The first output based on that input or a
+    later one is the reaction.
     """
     inputs = (
         arrived.group_by("publish_ns")

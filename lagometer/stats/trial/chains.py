@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named chains: from a message at the end of one back along its causes, and what the time on the way was.
+"""Named chains: from a message at a chain's end back along its causes, and how the time on the way is spent.
 
-By the definitions of Betz et al. 2024: *communication* is from publishing until the subscriber's callback
-begins; *computation* from there until it publishes, or to its end where it is the last; *idle* from the end
-of a subscription's callback until the callback begins that uses its data (of a timer, or of another
+By the definitions of Betz et al. 2024: *communication* runs from publishing until the subscriber's callback
+begins; *computation* from there until the callback publishes, or to its end if it is the last; *idle* from
+the end of a subscription's callback until the callback begins that uses its data (of a timer, or of another
 subscription). Each part begins where the one before ends, so together they are the time from the first
-publishing to the end of the last callback.
+publish to the end of the last callback.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ from lagometer.store.records import Records
 
 @dataclass(frozen=True)
 class _Way:
-    """All ways that were gone to the end of a chain. first: messages of the first edge; last: the rows of the
-    last edge."""
+    """All ways that reached a chain's end. first: messages of the first edge. last: rows of the last edge."""
 
     first: Index
     last: Index
@@ -45,10 +44,11 @@ class _Way:
 
 
 def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> EdgeRows:
-    """A row for each message taken at the end of the chain that rests on one of its first edge, and one for
-    each message of the first edge that was lost on the way.
+    """One row for each message taken at the chain's end that has a cause on its first edge, and one for each
+    message of the first edge that was lost on the way.
 
-    What a node chose not to pass on, since it samples the newest, was not lost and has no row.
+    A message that a node did not pass on by design, because it samples the newest, was not lost and has no
+    row.
     """
     number_of = {edge.name: number for number, edge in enumerate(facts.edges)}
     numbers = [number_of[name] for name in chain.edges]
@@ -78,7 +78,7 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
 
 
 def _follow(edges: Sequence[EdgeRows], streams: Sequence[int], table: SentTable) -> _Way:
-    """Goes back from each message taken on the last edge, and adds up the parts."""
+    """Goes back from each message taken on the last edge and adds up the parts."""
     last = np.flatnonzero(edges[-1].outcome == DELIVERED)
     last = last[np.argsort(edges[-1].taken[last], kind="stable")]
     message, taken = edges[-1].sent[last], edges[-1].taken[last]
@@ -109,7 +109,7 @@ def _follow(edges: Sequence[EdgeRows], streams: Sequence[int], table: SentTable)
 
 
 def started_ns(received: Records) -> Times:
-    """When the callback of each message began: as it was taken, or, of several that were taken at once, when
+    """When the callback of each message began: when the message was taken; or, if one call took several, when
     the one before it was handled."""
     started = received["taken_ns"].astype(np.int64)
     at_once = np.flatnonzero(received["taken_ns"][1:] == received["taken_ns"][:-1]) + 1
@@ -120,7 +120,7 @@ def started_ns(received: Records) -> Times:
 
 
 def cause_on(table: SentTable, messages: Index, stream: int) -> Index:
-    """Of each message the cause on this stream; NOWHERE for one that has none there."""
+    """For each message, its cause on this stream; NOWHERE if it has none there."""
     records = table.records[messages]
     indices = np.full(len(messages), NOWHERE, dtype=np.int64)
     single = np.flatnonzero((records["cause_count"] == 1) & (records["cause_stream"] == stream))
@@ -139,7 +139,7 @@ def cause_on(table: SentTable, messages: Index, stream: int) -> Index:
 
 
 def _listed(table: SentTable, stream: int) -> tuple[Index, Index]:
-    """Messages with several causes of which one is on this stream, and that cause."""
+    """Messages with several causes, one of which is on this stream, and that cause."""
     exploded = table.causes.explode("causes").unnest("causes")
     on_stream = exploded.filter(exploded["stream"] == stream)
     streams: npt.NDArray[np.uint32] = on_stream["stream"].to_numpy()
@@ -148,7 +148,7 @@ def _listed(table: SentTable, stream: int) -> tuple[Index, Index]:
 
 
 def _arrivals(edge: EdgeRows, messages: int) -> Index:
-    """By message where in `received` it was taken; NOWHERE if it was not, as for the one behind the last."""
+    """For each message, its index in `received`; NOWHERE if not taken, and for the index after the last."""
     arrivals = np.full(messages + 1, NOWHERE, dtype=np.int64)
     delivered = np.flatnonzero(edge.outcome == DELIVERED)
     arrivals[edge.sent[delivered]] = edge.taken[delivered]
@@ -158,8 +158,8 @@ def _arrivals(edge: EdgeRows, messages: int) -> Index:
 def _absent(
     edges: Sequence[EdgeRows], streams: Sequence[int], table: SentTable, reached: Index
 ) -> tuple[Index, Codes]:
-    """The messages of the first edge that did not reach the end, and what became of each: the worst that
-    happened on the way to one that rests on it, or that it is still on its way."""
+    """The messages of the first edge that did not reach the end, and what happened to each: the worst outcome
+    of any message based on it, or that it is still under way."""
     count = len(table.records)
     origin = np.full(count + 1, NOWHERE, dtype=np.int64)
     begin, end = table.span(streams[0])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the clocks of both ends of an edge or a chain stand to each other in a trial, and what that says of the
-figures that subtract one from the other."""
+"""The offset between the clocks at both ends of an edge or chain in a trial, and what it means for figures
+that subtract one clock from the other."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ Clocks = tuple[str, str]  # of the sender and of the receiver
 
 @dataclass(frozen=True)
 class Offsets:
-    """By the clocks of sender and receiver; warnings: what could not be told, and why."""
+    """By the clocks of sender and receiver. warnings: what could not be determined, and why."""
 
     by_clocks: Mapping[Clocks, Offset]
     warnings: tuple[str, ...] = ()
 
     def on_senders_clock(self, clocks: Clocks, times_ns: Times) -> tuple[Times, Times] | None:
-        """Returns how much to take off the receiver's times so that they are on the sender's clock, and how
-        far off that may be; None where nothing is known. times_ns: of the receiver's clock, as seen by it."""
+        """Returns how much to subtract from the receiver's times to put them on the sender's clock, and how
+        far off that may be; None if nothing is known. times_ns: on the receiver's clock."""
         offset = self.by_clocks.get(clocks)
         if offset is None:
             return None
-        # The offset is a function of the sender's clock, which is what is looked for. So the first guess
-        # takes it where the receiver's clock is, and the second is off by no more than the drift over its
+        # The offset is a function of the sender's clock, which is the unknown. So the first guess evaluates
+        # it at the receiver's time, and the error of the second is at most the drift over the first one's
         # error.
         first, _ = _middle(offset, times_ns)
         middle, half_width = _middle(offset, times_ns - first)
         if np.any(half_width < 0):
-            return None  # what was exchanged contradicts itself then
+            return None  # the exchanges then contradict each other
         return middle, half_width + np.ceil(half_width * offset.drift).astype(np.int64) + 1
 
     def bounds(self, clocks: Clocks, times_ns: Times) -> Times:
-        """Returns how far off times of the receiver may be that are on the sender's clock already."""
+        """Returns how far off times of the receiver may be that are already on the sender's clock."""
         middle, half_width = _middle(self.by_clocks[clocks], times_ns)
         shown = self.on_senders_clock(clocks, times_ns + middle)
         return half_width if shown is None else np.maximum(half_width, shown[1])
@@ -54,7 +54,7 @@ def _middle(offset: Offset, times_ns: Times) -> tuple[Times, Times]:
 
 
 def clock_offsets(facts: TrialFacts) -> Offsets:
-    """Returns what a trial's exchanges tell of each pair of clocks that an edge or a chain joins."""
+    """Returns what a trial's exchanges say about each pair of clocks that an edge or chain joins."""
     if not facts.exchanges:
         return Offsets({})
     offsets: dict[Clocks, Offset] = {}
@@ -100,5 +100,5 @@ def _offset(
 
 
 def _instants(facts: TrialFacts) -> Times:
-    """Returns times all over the trial."""
+    """Returns instants spread over the trial."""
     return np.linspace(facts.begin_ns, facts.drain_end_ns, 257).astype(np.int64)

@@ -14,7 +14,7 @@ _MESSAGE = ("stream", "sequence")
 
 
 def edge_age_max_ns(samples: pl.DataFrame, name: str) -> int | None:
-    """From a message's publishing until newer data is taken on the same edge, the longest."""
+    """The longest time from a message's publish call until newer data is taken on the same edge."""
     return _longest(
         samples.filter(
             (pl.col("edge") == name)
@@ -28,16 +28,16 @@ def edge_age_max_ns(samples: pl.DataFrame, name: str) -> int | None:
 def chain_age_max_ns(samples: pl.DataFrame, facts: TrialFacts) -> int | None:
     """The longest age of any source's data at any edge into a sink.
 
-    A message taken there rests on all its causes and theirs; of a source it holds the newest of those. That
-    is replaced when a message is taken on the same edge that holds newer data of the same source. None where
-    no source's data was replaced at any sink, and where hosts have clocks of their own.
+    A message taken there depends on all its causes and theirs; of each source, it holds the newest of those.
+    That data is replaced when a message with newer data from the same source is taken on the same edge. None
+    if no source's data was replaced at any sink, or if hosts have separate clocks.
     """
     if len({clock for edge in facts.edges for clock in (edge.sender_clock, edge.receiver_clock)}) > 1:
-        return None  # a source and a sink may have clocks of their own
+        return None  # a source and a sink may have separate clocks
     into_sinks = facts.sink_edges
     fused = samples["causes"].null_count() < samples.height
     if len(facts.source_streams) == 1 and len(into_sinks) == 1 and not fused:
-        return edge_age_max_ns(samples, form.END_TO_END)  # its rows are just that
+        return edge_age_max_ns(samples, form.END_TO_END)  # its rows are exactly that
     sent = _sent(samples, facts)
     taken = samples.filter(
         pl.col("edge").is_in(list(into_sinks))
@@ -56,11 +56,11 @@ def chain_age_max_ns(samples: pl.DataFrame, facts: TrialFacts) -> int | None:
 
 
 def _longest(taken: pl.DataFrame) -> int | None:
-    """From publish_ns until what is newer has its taken_ns, the longest; None with fewer than two."""
+    """The longest time from publish_ns until newer data's taken_ns; None with fewer than two."""
     if taken.height < 2:
         return None
     ordered = taken.sort("taken_ns")
-    # What was overtaken replaces nothing, nor does the same message when it is used again.
+    # Overtaken data replaces nothing, nor does the same message when it is used again.
     newest_before = pl.col("publish_ns").cum_max().shift(1)
     fresh = ordered.filter(newest_before.is_null() | (pl.col("publish_ns") > newest_before))
     age_ns = fresh.select(pl.col("taken_ns").shift(-1) - pl.col("publish_ns")).to_series().max()
@@ -82,7 +82,7 @@ def _stream(facts: TrialFacts) -> pl.Expr:
 
 
 def _sent(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
-    """Every message that was sent, once: stream, sequence, publish_ns, measured, and its causes."""
+    """Every sent message once: stream, sequence, publish_ns, measured, and its causes."""
     columns = ("sequence", "publish_ns", "causes", "cause_stream", "cause_sequence")
     return (
         samples.filter((pl.col("edge") != form.END_TO_END) & pl.col("publish_ns").is_not_null())
@@ -92,7 +92,7 @@ def _sent(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
 
 
 def _causes(sent: pl.DataFrame) -> pl.DataFrame:
-    """A row for each message and each of its causes: of_stream, of_sequence."""
+    """One row for each message and each of its causes: of_stream, of_sequence."""
     several = sent.filter(pl.col("causes").is_not_null()).explode("causes")
     cause = pl.col("causes").struct
     return pl.concat(
@@ -106,11 +106,11 @@ def _causes(sent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _roots(results: pl.DataFrame, causes: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
-    """Of each result the messages of sources that it rests on, by whatever way."""
+    """For each result, the source messages it depends on, directly or indirectly."""
     from_source = pl.col("stream").is_in(list(facts.source_streams))
     parts = [results.filter(from_source)]
     pending = results.filter(~from_source)
-    for _ in facts.edges:  # no way is longer: graphs have no loops but the closed one
+    for _ in facts.edges:  # no way is longer: only the closed loop is a cycle
         if pending.is_empty():
             break
         caused = pending.join(causes, on=_MESSAGE).select(

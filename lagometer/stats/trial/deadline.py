@@ -21,7 +21,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str, object]]:
-    """The columns of each edge, and of end-to-end, that tell of the deadline and of the data's age."""
+    """The deadline and data-age columns of each edge and of end-to-end."""
     edge_samples, empty = by_edge(samples), samples.clear()
     names = [*dict.fromkeys(edge.name for edge in facts.edges), form.END_TO_END]
     columns: dict[str, dict[str, object]] = {}
@@ -32,7 +32,7 @@ def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict
             chain_age_max_ns(samples, facts) if name == form.END_TO_END else edge_age_max_ns(measured, name)
         )
         columns[name] = {"data_age_max_ns": age_ns}
-        # A miss is a miss or not: what is known to a bound alone can't tell it.
+        # A miss is yes or no: a time known only within a bound can't decide it.
         if facts.deadline_ns is not None and name not in apart:
             skips, last = _skips(name, samples, facts)
             columns[name].update(_misses(measured, skips, last, facts, facts.deadline_ns))
@@ -42,7 +42,7 @@ def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict
 def _misses(
     measured: pl.DataFrame, skips: pl.DataFrame, last: int, facts: TrialFacts, deadline_ns: int
 ) -> dict[str, object]:
-    """`skips`: how many messages were dropped before each; `last`: after all of them."""
+    """`skips`: how many messages were dropped before each message; `last`: after all of them."""
     judged = (
         measured.filter(_OWN)
         .with_columns(
@@ -51,7 +51,8 @@ def _misses(
                 value=False
             ),
         )
-        # Whether what was still under way at the drain's end would have met a later deadline is not known.
+        # It is unknown whether messages still under way at the end of the drain would have met a later
+        # deadline.
         .filter((pl.col("outcome") != "censored") | (pl.col("due_ns") + deadline_ns <= facts.drain_end_ns))
     )
     activations = (
@@ -61,7 +62,7 @@ def _misses(
         .sort("due_ns", "sequence")
     )
     skipped = activations["skipped"].fill_null(0).to_numpy()
-    # A message that was never sent is a miss before the one that follows it.
+    # A message that was never sent is a miss before the message that follows it.
     met = np.zeros(int((skipped + 1).sum()) + last, dtype=np.bool_)
     met[np.cumsum(skipped + 1) - 1] = activations["met"].to_numpy()
     dropped = int(skipped.sum()) + last
@@ -79,7 +80,7 @@ def _misses(
 
 
 def _skips(name: str, samples: pl.DataFrame, facts: TrialFacts) -> tuple[pl.DataFrame, int]:
-    """How many messages were skipped before each, and last; end-to-end those of its source, if it has one."""
+    """How many messages were skipped before each message, and last; end-to-end, those of its only source."""
     empty = pl.DataFrame(schema={"sequence": pl.UInt64(), "skipped": pl.Int64()})
     streams = {edge.stream for edge in facts.edges if edge.name == name}
     if name == form.END_TO_END:
@@ -93,13 +94,13 @@ def _skips(name: str, samples: pl.DataFrame, facts: TrialFacts) -> tuple[pl.Data
 
 
 def longest_run(missed: Mask) -> int:
-    """The most misses in a row."""
+    """The largest number of consecutive misses."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], missed.astype(np.int8), [0]))))
     return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
 
 
 def fewest_met(met: Mask, window: int) -> int | None:
-    """The fewest deadlines met in any `window` activations in a row; None with fewer activations."""
+    """The fewest deadlines met in any `window` consecutive activations; None with fewer activations."""
     if len(met) < window:
         return None
     sums = np.concatenate(([0], np.cumsum(met, dtype=np.int64)))

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From records to samples: one row per message and edge, one per message from its root to a sink, and those
-of named chains.
+"""From records to samples: one row per message and edge, one per message from its root to a sink, and the
+rows of named chains.
 
-What was sent is joined with what was taken by (stream, sequence). docs/FORMAT.md has the columns, and
-docs/methodology/messages.md the definitions. A message that did not arrive is a row without times of
-reception.
+Sent and taken messages are joined by (stream, sequence). docs/FORMAT.md describes the columns, and
+docs/methodology/messages.md the definitions. A message that did not arrive is a row without reception times.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def samples(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame:
 
 
 def misdelivered(lanes: Sequence[Lane], facts: TrialFacts) -> Iterator[str]:
-    """A reason for each reader that took messages which no edge brings to it."""
+    """A reason for each reader that took messages no edge brings to it."""
     expected: dict[tuple[int, int], set[int]] = {}
     for edge in facts.edges:
         expected.setdefault((edge.receiver_node, edge.reader), set()).add(edge.stream)
@@ -83,7 +82,7 @@ def misdelivered(lanes: Sequence[Lane], facts: TrialFacts) -> Iterator[str]:
 def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFacts) -> EdgeRows:
     received = lane[lane["stream"] == edge.stream]
     if facts.drain_end_ns > 0:
-        # What was taken later is censored, not delivered.
+        # Messages taken later are censored, not delivered.
         received = received[received["taken_ns"] <= facts.drain_end_ns]
     received = received[np.argsort(received["taken_ns"], kind="stable")]
     begin, end = table.span(edge.stream)
@@ -115,8 +114,8 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFact
 
 
 def _meant_for(edge: EdgeSpec, sent: Records, taken_of_sent: Index) -> Mask:
-    """Whether a message had to come: not one from before its subscriber was there, unless it came all the
-    same (durability), nor one from after it left."""
+    """Whether a message had to arrive. It does not if it was sent before its subscriber existed (unless it
+    still arrived: durability), or after the subscriber left."""
     meant = np.ones(len(sent), dtype=np.bool_)
     if edge.receiver_joined_ns is not None:
         meant &= sent["publish_ns"] >= edge.receiver_joined_ns
@@ -133,7 +132,7 @@ def _outcomes(edge: EdgeSpec, sent: Records, taken_of_sent: Index, received: Rec
     may_overwrite = edge.reliability == "reliable" and edge.may_drop
     outcome = np.where(later_taken, OVERWRITTEN if may_overwrite else LOST, CENSORED)
     outcome = np.where(sent["status"] != rec.STATUS_SENT, REJECTED, outcome)
-    # A message that was taken was delivered, whatever its writer believes.
+    # A message that was taken was delivered, whatever its writer assumes.
     return np.where(taken_of_sent != NOWHERE, DELIVERED, outcome).astype(np.int8)
 
 
@@ -177,13 +176,13 @@ def _end_to_end(rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -
 def _absent(
     last: int, rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts, arrived: Index
 ) -> tuple[Index, Codes]:
-    """The roots that did not reach the sink through this last edge, and what became of each.
+    """The roots that did not reach the sink through this last edge, and what happened to each.
 
-    A root whose messages all arrived where they went, while later roots reached the sink, was not lost: a
-    node chose not to pass it on (it samples the newest message). It gets no row.
+    A root was not lost if all its messages arrived where they went and later roots reached the sink: a node
+    chose not to pass it on (it samples the newest message). It gets no row.
     """
     upstream = _leading_to(last, facts)
-    severity = np.zeros(len(table.records) + 1, dtype=np.int8)  # the last entry takes what has no root
+    severity = np.zeros(len(table.records) + 1, dtype=np.int8)  # the last entry is for those without a root
     for number in upstream:
         part = rows[number]
         for code, degree in SEVERITY.items():
@@ -194,7 +193,7 @@ def _absent(
     streams_arrived = set(np.unique(table.streams[arrived]).tolist())
     for stream in sorted({facts.edges[number].stream for number in upstream} & facts.source_streams):
         if len(arrived) and stream not in streams_arrived:
-            continue  # never the first cause here; what an edge lost of them shows on that edge
+            continue  # never the first cause here; an edge's losses show on that edge
         begin, end = table.span(stream)
         reached = np.zeros(end - begin, dtype=np.bool_)
         arrived_places = arrived[table.streams[arrived] == stream] - begin
@@ -210,7 +209,7 @@ def _absent(
 
 
 def _leading_to(last: int, facts: TrialFacts) -> list[int]:
-    """Numbers of the edges on some way to this one, itself included; no way goes through a sink."""
+    """Numbers of the edges on some way to this one, including itself; no way goes through a sink."""
     upstream = {last}
     pending = [last]
     while pending:
@@ -223,7 +222,7 @@ def _leading_to(last: int, facts: TrialFacts) -> list[int]:
 
 
 def _resent(chains: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> Mask:
-    """A closed loop sends after the reply to its last message; resent are those for which none was there."""
+    """A closed loop sends after the reply to its last message; messages sent without that are resends."""
     resent = np.zeros(len(table.records), dtype=np.bool_)
     if not facts.closed_loop:
         return resent
@@ -255,13 +254,13 @@ _PROCESSORS = ("cpu_publish", "cpu_published", "cpu_signalled", "cpu_taken")
 
 
 def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) -> pl.DataFrame:
-    """The rows with zeros where nothing was observed, and `message`, the index in the sent table."""
+    """The rows with zeros for anything not observed, and `message`, the index in the sent table."""
     sent = _rows_of(table.records, part.sent, rec.SENT_DTYPE)
     taken = _rows_of(part.received, part.taken, rec.RECEIVED_DTYPE)
     was_sent, was_taken = part.sent != NOWHERE, part.taken != NOWHERE
     unknown = rec.CPU_UNKNOWN
     apart, between, shift_ns = _apart(part, taken, table, facts)
-    # What was not observed stays 0, and nothing is known where the clocks' offset is not.
+    # Values not observed stay 0; without the clocks' offset, nothing is known.
     reception = {name: np.where(taken[name] != 0, taken[name] - shift_ns, 0) for name in _RECEPTION_NS}
     return pl.DataFrame(
         {
@@ -290,17 +289,17 @@ def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) ->
 
 
 def _sizes(part: EdgeRows, sequences: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """How large each message was made, where its reader could not see it."""
+    """The size with which each message was created, for readers that could not see it."""
     sizes = np.array(part.sizes_bytes or (part.payload_bytes,), dtype=np.int64)
     return sizes[(sequences % np.uint64(len(sizes))).astype(np.int64)]
 
 
 def _apart(part: EdgeRows, taken: Records, table: SentTable, facts: TrialFacts) -> tuple[Mask, Mask, Times]:
-    """Where nothing is known of how the clocks of a row's two ends stand to each other: then it keeps the
-    sender's times alone. Where they have clocks of their own at all. And how much is to be taken off the
-    receiver's times so that they are on the sender's clock.
+    """Three values per row. First, whether the offset between the clocks of its two ends is unknown; then it
+    keeps only the sender's times. Second, whether the ends have separate clocks at all. Third, how much to
+    subtract from the receiver's times to put them on the sender's clock.
 
-    A way through other hosts that comes back to its own has one clock: what clocks differ by cancels out.
+    A way through other hosts that returns to its own host has one clock: the clocks' differences cancel out.
     """
     apart, between = np.zeros(len(part.sent), dtype=np.bool_), np.zeros(len(part.sent), dtype=np.bool_)
     shift_ns = np.zeros(len(part.sent), dtype=np.int64)

@@ -28,7 +28,7 @@ from lagometer.store import format as form
 from lagometer.store.facts import EdgeSpec, TrialFacts, WriterFacts
 
 PERMILLE = {"p25": 250, "p50": 500, "p75": 750, "p90": 900, "p99": 990, "p999": 999}
-OBSERVED = {  # figure: (from, to); the later of two names is taken where the first was not observed
+OBSERVED = {  # figure: (from, to); of two names, the later is used if the first was not observed
     "latency": (("publish_ns",), "taken_ns"),
     "response": (("intended_ns",), "taken_ns"),
     "send_lag": (("intended_ns",), "publish_ns"),
@@ -39,7 +39,7 @@ OBSERVED = {  # figure: (from, to); the later of two names is taken where the fi
     "take": (("woken_ns", "signalled_ns"), "taken_ns"),
     "handle": (("taken_ns",), "handled_ns"),
 }
-OF_SENDING = frozenset({"send_lag", "blocked"})  # known for messages that never arrived, too
+OF_SENDING = frozenset({"send_lag", "blocked"})  # also known for messages that never arrived
 OF_SCHEDULE = frozenset({"response", "send_lag"})  # a closed loop has no schedule
 
 Numbers = npt.NDArray[np.int64]
@@ -74,11 +74,11 @@ def moments(numbers: Numbers) -> Moments:
 
 
 def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
-    """The rows of cells.parquet for one trial, verdict included: every edge of the facts, then end-to-end and
-    the named chains."""
+    """The rows of cells.parquet for one trial, including the verdict: every edge of the facts, then
+    end-to-end and the named chains."""
     edge_samples, empty = by_edge(samples), samples.clear()
     measured = {name: part.filter(pl.col("phase") == "measure") for name, part in edge_samples.items()}
-    # The source's rate is a matter of when it published, whichever window the message counts for.
+    # The source's rate depends on when it published, whatever window the message counts for.
     rates = _rates(samples, facts)
     punctual = punctuality(samples, facts)
     deadlines = deadline_figures(samples, facts)
@@ -102,7 +102,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         if name in chains:
             rows[-1].update(chain_columns(measured.get(name, empty), chains[name].returns))
         growth = None
-        if not facts.closed_loop:  # which has no schedule
+        if not facts.closed_loop:  # a closed loop has no schedule
             growth = response_growth(edge_samples.get(name, empty), name)
         if growth is not None and name not in chains:
             growths[name] = growth
@@ -137,10 +137,10 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
 
 
 def _wire_ratio(facts: TrialFacts, measured: Mapping[str, pl.DataFrame]) -> float | None:
-    """Bytes on the wire for each byte of payload that a reader took: 1 would be a transfer without headers.
+    """Bytes on the wire per payload byte that a reader took; 1 would be a transfer without headers.
 
-    None where no packets were captured or nothing was taken. Messages that share memory, or that one packet
-    brings to several readers, make it smaller than 1.
+    None if no packets were captured or nothing was taken. Below 1 if messages share memory, or if one packet
+    delivers to several readers.
     """
     sent = facts.observed.wire.get("bytes") if facts.observed is not None else None
     edges = {edge.name for edge in facts.edges}
@@ -153,8 +153,8 @@ def _wire_ratio(facts: TrialFacts, measured: Mapping[str, pl.DataFrame]) -> floa
 
 
 def _startup(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, int | None]:
-    """How long after the workers were started the last of them had done each step of the start-up, and the
-    first message was taken at an end."""
+    """The time from starting the workers until the last of them had finished each start-up step, and until
+    the first message was taken at an end."""
     figures = {f"startup_{name}_ns": facts.startup_ns.get(name) for name in form.STARTUP_FIGURES}
     first_ns = samples.filter(pl.col("edge") == form.END_TO_END)["taken_ns"].min()
     if facts.workers_started_ns > 0 and isinstance(first_ns, int):
@@ -163,8 +163,8 @@ def _startup(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, int | None]:
 
 
 def _initial_lost(edge: pl.DataFrame) -> int | None:
-    """Messages of an edge, in all phases, that were sent before the first one that came ("initial loss",
-    Maruyama et al. 2016); None where none came."""
+    """Messages of an edge, in all phases, that were sent before the first one that arrived ("initial loss",
+    Maruyama et al. 2016); None if none arrived."""
     first = edge.filter(pl.col("outcome") == "delivered")["sequence"].min()
     if first is None:
         return None
@@ -181,7 +181,7 @@ def _factor(value: object, dtype: pl.DataType) -> object:
 
 
 def edge_figures(name: str, measured: pl.DataFrame, closed_loop: bool) -> dict[str, object]:
-    """Counts, latency and what it is made of, of one edge in the measure phase; columns of cells.parquet."""
+    """Counts, latency and its parts, for one edge in the measure phase; columns of cells.parquet."""
     row: dict[str, object] = {"edge": name, **_counts(measured)}
     delivered = measured.filter(pl.col("outcome") == "delivered")
     attempted = measured.filter(~pl.col("outcome").is_in(["duplicate", "unmatched"]))
@@ -218,7 +218,7 @@ def _tally(frame: pl.DataFrame, column: str) -> dict[str, int]:
 
 
 def _interval(frame: pl.DataFrame, figure: str) -> Numbers:
-    """How long it took, for each message for which both ends were observed."""
+    """The interval's length for each message with both ends observed."""
     begins, end = OBSERVED[figure]
     taken = frame.select((pl.col(end) - pl.coalesce(*begins)).alias("interval"))["interval"]
     return taken.drop_nulls().to_numpy()
@@ -240,10 +240,10 @@ def _figure(figure: str, ordered: Numbers) -> dict[str, object]:
 
 
 def _with_the_lost(delivered: Numbers, lost: int) -> dict[str, object]:
-    """Quantiles over what was delivered and what never came, the latter as infinite.
+    """Quantiles over delivered and lost messages, with lost ones as infinite.
 
-    A quantile among the infinite is null: `latency_infinite_from` is the share that was delivered, and each
-    quantile above it is infinite. Null if nothing was lost.
+    A quantile among the infinite ones is null. `latency_infinite_from` is the share that was delivered, and
+    each quantile above it is infinite. It is null if nothing was lost.
     """
     count = len(delivered) + lost
     row: dict[str, object] = {}
@@ -264,7 +264,7 @@ def _order_statistic(ordered: Numbers, name: str) -> int | None:
 
 
 def _rates(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, tuple[float | None, float | None]]:
-    """Intended and achieved rate per edge; end-to-end has those of the source that fell behind most."""
+    """Intended and achieved rate per edge; end-to-end has those of the source furthest behind."""
     window_s = (facts.measure_end_ns - facts.measure_begin_ns) / 1e9
     if window_s <= 0:
         return {}
@@ -285,7 +285,7 @@ def _rates(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, tuple[float | 
 
 
 def _intended_hz(writer: WriterFacts, window_s: float) -> float | None:
-    """The rate of a writer's schedule; of one that is not periodic, what it had in this measure phase."""
+    """The rate of a writer's schedule; if it is not periodic, the rate it had in this measure phase."""
     if writer.period_ns:
         return 1e9 / writer.period_ns
     return writer.due / window_s if writer.due is not None else None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the middleware reported of its endpoints: messages lost, deadlines missed, quality of service that
-does not fit (docs/FORMAT.md, "events").
+"""What the middleware reported about its endpoints: lost messages, missed deadlines, incompatible QoS
+(docs/FORMAT.md, "events").
 
-These are the middleware's own words. They are never mixed with what the records show: a message that never
-came is lost whether or not a middleware noticed.
+These are the middleware's own reports. They are never mixed with the records: a message that never arrived is
+lost whether or not a middleware noticed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Columns = dict[str, int | None]
 
 
 def event_columns(facts: TrialFacts) -> dict[str, Columns]:
-    """The columns of each edge and of end-to-end; null where the adapter of that side has no such events.
+    """The columns of each edge and of end-to-end; null if that side's adapter does not have such events.
 
-    Lost messages and missed deadlines are those of the measure phase, by the time at which the middleware
-    reported them. Incompatible endpoints are counted from the start: discovery finds them.
+    Lost messages and missed deadlines are those of the measure phase, by the time of the middleware's report.
+    Incompatible endpoints are counted from the start, because discovery finds them.
     """
     writers = {writer.stream: writer.events for writer in facts.writers}
     readers = {(reader.node, reader.reader): reader.events for reader in facts.readers}
@@ -57,7 +57,7 @@ def _measured(events: Events, name: str) -> int | None:
 
 
 def _summed(parts: Iterable[Columns]) -> Columns:
-    """The sum of what is known; null where nothing is."""
+    """The sum of the known values; null if none is known."""
     parts = list(parts)
     sums: Columns = {}
     for name in EVENT_COLUMNS:
@@ -67,7 +67,7 @@ def _summed(parts: Iterable[Columns]) -> Columns:
 
 
 def endpoint_events(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame | None:
-    """The events of a trial in the order of time, as `EVENTS_SCHEMA`; None if there is none."""
+    """The events of a trial in time order, as `EVENTS_SCHEMA`; None if there are none."""
     parts = [
         _rows(lane, facts.edges) for lane in lanes if lane.kind in rec.KINDS_OF_EVENTS and len(lane.records)
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How evenly the subscribers of a topic are served: by latency, and by the order in which they started."""
+"""How evenly a topic's subscribers are served: by latency, and by the order in which they started."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SUBSCRIBERS_MIN = 3  # for a correlation; two are always in or against their ord
 
 
 def fairness_columns(facts: TrialFacts, p50_of_edges_ns: Mapping[str, int | None]) -> dict[str, float | None]:
-    """The columns of the end-to-end row; of several topics those of the least fair one, None without a topic
-    that has several subscribers.
+    """The columns of the end-to-end row; with several topics, those of the least fair one. None without a
+    topic that has several subscribers.
 
-    fairness_p50_ratio: the slowest subscriber's p50 over the fastest one's. fairness_order_correlation: of
-    p50 with the order in which subscribers started (Spearman's rank correlation): 1 where each is slower than
-    the one before it, as where a writer serves them one after another.
+    fairness_p50_ratio: the slowest subscriber's p50 divided by the fastest one's. fairness_order_correlation:
+    of p50 with the order in which subscribers started (Spearman's rank correlation). It is 1 if each is
+    slower than the one before it, for example if a writer serves them one after another.
     """
     streams: dict[int, list[tuple[EdgeSpec, int]]] = {}
     for edge in facts.edges:

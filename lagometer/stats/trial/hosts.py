@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts the two ends of an edge or a chain are on, and whether these have one clock."""
+"""Which hosts the two ends of an edge or chain are on, and whether these share one clock."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ SAME, OFFSET = "same", "offset"
 def host_columns(
     facts: TrialFacts, measured: Mapping[str, pl.DataFrame]
 ) -> dict[str, dict[str, str | int | None]]:
-    """The columns of each edge, of end-to-end, and of each chain. measured: its samples of the measure phase.
+    """The columns of each edge, of end-to-end, and of each chain. measured: their samples of the measure
+    phase.
 
-    clock: `same` where times of both ends may be subtracted as they are; `offset` where the hosts' clocks
-    differ. clock_bound_ns: how far off each figure may be then that subtracts one from the other, the most of
-    all messages; null where nothing is known, and no such figure is told. Of several edges of one name, or
-    several ways end to end: `offset` if any is. The hosts are None where they differ.
+    clock: `same` if times of both ends may be subtracted as they are; `offset` if the hosts' clocks differ.
+    clock_bound_ns: the error of each figure that then subtracts one from the other, the largest over all
+    messages; null if nothing is known, and then there is no such figure. With several edges of one name, or
+    several ways end to end: `offset` if any is. The hosts are None if they differ.
     """
     offsets = clock_offsets(facts)
     return {
@@ -33,7 +34,7 @@ def host_columns(
 
 
 def between_clocks(facts: TrialFacts) -> frozenset[str]:
-    """Returns the edges and chains, and end-to-end, whose two ends have clocks of their own."""
+    """Returns the edges and chains, and end-to-end, whose two ends have separate clocks."""
     return frozenset(name for name, ends in _ends(facts).items() if _of(ends)["clock"] == OFFSET)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that join or leave while others are at it: how long until data flows, and what the others notice."""
+"""Nodes that join or leave during traffic: how long until data flows, and what the others notice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from lagometer.store.facts import TrialFacts
 from lagometer.store.format import JOINING_COLUMNS
 
-LEAVING_NS = 1_000_000_000  # from when a node left: what comes later is not laid to its leaving
+LEAVING_NS = 1_000_000_000  # after a node left; later effects are not attributed to its leaving
 
 Window = tuple[int, int]
 
@@ -18,14 +18,14 @@ Window = tuple[int, int]
 def joining_columns(
     edge_samples: Mapping[str, pl.DataFrame], empty: pl.DataFrame, facts: TrialFacts
 ) -> dict[str, dict[str, int | None]]:
-    """The columns of each edge, by name; all are None in a trial that nobody joins late or leaves early.
+    """The columns of each edge, by name; all are None in a trial in which no node joins late or leaves early.
 
-    On an edge of a node that joined, join_process_ns and join_participant_ns: how long its process took to
-    come up, and then its participants; join_first_message_ns: from when its endpoints were created until the
-    first message was taken. On the edges of nodes that stay, joining_gap_max_ns and joining_latency_max_ns:
-    the longest time between two takings, and the longest latency, from the first join until all have their
-    first message; leaving_...: the same in the second after the first node left. edge_samples: the samples
-    by edge, as of `by_edge`; empty: of an edge without any.
+    For an edge of a node that joined, join_process_ns and join_participant_ns: how long its process took to
+    start, and then its participants. join_first_message_ns: from the creation of its endpoints until the
+    first message was taken. For the edges of nodes that stay, joining_gap_max_ns and joining_latency_max_ns:
+    the longest time between two takes, and the longest latency, from the first join until all have their
+    first message. leaving_...: the same in the second after the first node left. edge_samples: the samples by
+    edge, from `by_edge`. empty: the samples of an edge without any.
     """
     columns: dict[str, dict[str, int | None]] = {
         edge.name: dict.fromkeys(JOINING_COLUMNS) for edge in facts.edges
@@ -70,7 +70,7 @@ def _taken(samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def _noticed(taken: pl.DataFrame, prefix: str, window: Window) -> dict[str, int | None]:
-    """Of what was taken from a time on, and of the gaps that began before the end."""
+    """For messages taken from a given time on, and gaps that began before the end."""
     begin_ns, end_ns = window
     ordered = taken.sort("taken_ns").with_columns(gap_ns=pl.col("taken_ns").diff())
     meanwhile = ordered.filter(

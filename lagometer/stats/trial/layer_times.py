@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layers of a trial: each message is found in the files of the probes, and its way is walked."""
+"""The layers of a trial: finds each message in the probes' files and follows its way."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from lagometer.store.records import Lane
 
 @dataclass(frozen=True)
 class LayerCounts:
-    """How it went. messages: that were delivered; sent, received: those whose calls on that side were found;
-    overflow: records that found no room; unprobed: workers whose probe left nothing."""
+    """The result of the search. messages: delivered messages. sent, received: those whose calls were found on
+    that side. overflow: records that did not fit. unprobed: workers whose probe left nothing."""
 
     messages: int = 0
     sent: int = 0
@@ -35,7 +35,7 @@ class LayerCounts:
         return asdict(self)
 
     def warnings(self) -> Iterator[str]:
-        """What a reader of the layers must know."""
+        """What a reader of the layers needs to know."""
         if self.overflow:
             yield f"layers: {self.overflow} records of the probes found no room"
         if self.unprobed:
@@ -52,7 +52,7 @@ class LayerTimes:
 
 @dataclass(frozen=True)
 class Inner:
-    """What adapters stamped of the messages of one edge, by sequence: when each was (de)serialised."""
+    """What adapters stamped for the messages of one edge, by sequence: when each was (de)serialised."""
 
     serialise: Mapping[int, Span] = field(default_factory=dict)
     deserialise: Mapping[int, Span] = field(default_factory=dict)
@@ -65,8 +65,8 @@ def layer_times(
     logs: Mapping[int, ProbeLog],
     stamps: pl.DataFrame | None = None,
 ) -> LayerTimes:
-    """The layers of every message that was delivered. logs: by worker, on the conductor's clock; samples:
-    those of the trial; stamps: of the adapters, as `STAMPS_SCHEMA`."""
+    """The layers of every delivered message. logs: by worker, on the conductor's clock. samples: those of the
+    trial. stamps: those of the adapters, as `STAMPS_SCHEMA`."""
     processes = {worker: Process(log) for worker, log in logs.items()}
     by_sample = samples_of(processes.values())
     workers = sorted({lane.worker for lane in lanes})
@@ -93,7 +93,7 @@ def layer_times(
 
 
 def edge_workers(edge: EdgeSpec, lanes: Sequence[Lane]) -> tuple[int, int] | None:
-    """The numbers of the workers that an edge leads from and to; None where one of them has no records."""
+    """The numbers of an edge's sending and receiving worker; None if one of them has no records."""
     sender = [lane.worker for lane in lanes if lane.kind == rec.KIND_SENT and lane.endpoint == edge.stream]
     receiver = [
         lane.worker
@@ -122,7 +122,7 @@ def _passages(
     inner: Inner,
     publisher: int | None,
 ) -> Iterator[tuple[int, Passage]]:
-    """Each message that was delivered on an edge."""
+    """Each message delivered on an edge."""
     delivered = samples.filter((pl.col("edge") == edge.name) & (pl.col("outcome") == "delivered"))
     columns = ("sequence", "publish_ns", "published_ns", "taken_ns", "signalled_ns", "woken_ns")
     for sequence, publish_ns, published_ns, taken_ns, *noticed in delivered.select(columns).iter_rows():

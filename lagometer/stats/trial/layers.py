@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which stamps of the middleware's layers belong to which message (docs/FORMAT.md, "stamps").
+"""Matches stamps of the middleware's layers with messages (docs/FORMAT.md, "stamps").
 
-A middleware knows a message by a key: its writer and the sequence number that this gave it, or the writer and
-the time of sending where readers are told no sequence. Senders and receivers note the key beside our own
-stream and sequence; stamps from the middleware's own threads have the key alone. So one joins the other, and
-where key and envelope say two different things of a message, its stamps are left out and counted.
+A middleware identifies a message by a key: its writer and the sequence number the writer gave it, or the
+writer and the sending time if readers get no sequence number. Senders and receivers record the key next to
+our own stream and sequence; stamps from the middleware's own threads have only the key. So the key joins
+them. If key and envelope contradict each other for a message, its stamps are left out and counted.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MESSAGE = ("stream", "sequence")
 
 @dataclass(frozen=True)
 class LayerCounts:
-    """How the join went.
+    """The result of the join.
 
-    recorded: stamps; overflow: stamps that found no room; received: messages that were taken, once per
-    reader; joined: those whose sender's stamps were found by the key; strange: those whose key is that of
-    another message, and whose stamps are left out; unknown: those without a key, or with one that no sender
-    noted; ambiguous: keys that several messages have; unmatched: stamps whose key is no message's.
+    recorded: stamps. overflow: stamps that did not fit. received: messages taken, once per reader. joined:
+    those whose sender's stamps were found by the key. strange: those whose key belongs to another message;
+    their stamps are left out. unknown: those without a key, or with a key no sender recorded. ambiguous: keys
+    that several messages have. unmatched: stamps whose key belongs to no message.
     """
 
     recorded: int = 0
@@ -51,7 +51,7 @@ class LayerCounts:
         return asdict(self)
 
     def warnings(self) -> Iterator[str]:
-        """What a reader of the stamps must know."""
+        """What a reader of the stamps needs to know."""
         if self.overflow:
             yield f"layer stamps: {self.overflow} found no room"
         if self.strange:
@@ -74,19 +74,19 @@ class LayerStamps:
 
 @dataclass(frozen=True)
 class Matches:
-    """Messages that were received and what their keys say: `messages` has `edge_lane`, stream, sequence and
-    `fate` (joined, strange, unknown); `ambiguous`: keys that several messages sent have."""
+    """Received messages and what their keys say: `messages` has `edge_lane`, stream, sequence and `fate`
+    (joined, strange, unknown). `ambiguous`: keys that several sent messages have."""
 
     messages: pl.DataFrame
     ambiguous: int
 
     def count(self, fate: str) -> int:
-        """How many messages came to this."""
+        """How many messages had this result."""
         return int((self.messages["fate"] == fate).sum())
 
 
 def with_keys(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds what a message is known by: `by` (0: nothing) and `key`, from what the middleware told."""
+    """Adds what identifies a message: `by` (0: nothing) and `key`, from the middleware's data."""
     by_sequence = pl.col("middleware_sequence") != 0
     by_time = pl.col("source_time_ns") != 0
     return frame.with_columns(
@@ -99,10 +99,10 @@ def with_keys(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def match(sent: pl.DataFrame, received: pl.DataFrame) -> Matches:
-    """Joins what was received with what was sent by the key alone, and says whether the envelopes agree.
+    """Joins received and sent messages by the key alone, and says whether the envelopes agree.
 
-    Both have `stream`, `sequence` and the key's parts (`writer_id`, `middleware_sequence`,
-    `source_time_ns`); `received` has `lane`, one value per reader. The order of rows does not matter.
+    Both have `stream`, `sequence` and the key's parts (`writer_id`, `middleware_sequence`, `source_time_ns`);
+    `received` also has `lane`, one value per reader. The order of rows does not matter.
     """
     table, ambiguous = _key_table(with_keys(sent), KEY)
     messages = with_keys(received).unique(["lane", *MESSAGE, *KEY], maintain_order=True)
@@ -121,7 +121,7 @@ def match(sent: pl.DataFrame, received: pl.DataFrame) -> Matches:
 
 
 def _key_table(keyed: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, int]:
-    """The one message of each key, and how many keys have several."""
+    """The message of each key that has only one, and how many keys have several."""
     known = keyed.filter(
         (pl.col("by") != 0)
         & (pl.col("sequence") != rec.SEQUENCE_UNKNOWN)
@@ -133,7 +133,7 @@ def _key_table(keyed: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, i
 
 
 def layer_stamps(lanes: Sequence[Lane], facts: TrialFacts) -> LayerStamps | None:
-    """The stamps of a trial, each with its message; None if nobody asked for any."""
+    """The stamps of a trial, each with its message; None if none were requested."""
     stamp_lanes = [lane for lane in lanes if lane.kind in rec.KINDS_OF_STAMPS]
     if not stamp_lanes:
         return None
@@ -172,14 +172,14 @@ def _lane_number(node: int, endpoint: int) -> int:
 
 
 def _resolved(lanes: Sequence[Lane], kind: int) -> tuple[pl.DataFrame, int]:
-    """The stamps of one side with the stream and sequence of their messages, and how many belong to none."""
+    """The stamps of one side with the stream and sequence of their messages, and how many have no message."""
     frames = [_frame(lane) for lane in lanes if lane.kind == kind]
     stamps = with_keys(pl.concat(frames) if frames else _frame(Lane(kind, 0, 0, rec.make_records(kind, []))))
     has_sequence = pl.col("sequence") != rec.SEQUENCE_UNKNOWN
     known, key_only = stamps.filter(has_sequence), stamps.filter(~has_sequence)
     if key_only.is_empty():
         return known, 0
-    # Who stamps by the sequence alone means the endpoint's own writer, or the one that it hears.
+    # A stamp without a writer refers to the endpoint's own writer, or to the one it receives from.
     named, _ = _key_table(known, ("lane", *KEY))
     unnamed, _ = _key_table(known, ("lane", "by", "key"))
     has_writer = pl.col("writer_id") != 0
@@ -201,7 +201,7 @@ def _frame(lane: Lane) -> pl.DataFrame:
 
 
 def _rows(stamps: pl.DataFrame, edge: str, side: str) -> pl.DataFrame:
-    """Rows of the file, in the order of sequence and time; what bears the key alone is no stamp."""
+    """Rows of the file, sorted by sequence and time; rows that only carry the key are not stamps."""
     entries = stamps.filter(pl.col("layer") != 0)
     names = {number: layer_name(number) for number in entries["layer"].unique()}
     named = entries.with_columns(
@@ -217,7 +217,7 @@ def _rows(stamps: pl.DataFrame, edge: str, side: str) -> pl.DataFrame:
 
 
 def layer_name(layer: int) -> str:
-    """What the file calls a layer, whether it is entered or left."""
+    """A layer's name in the file, whether the layer is entered or left."""
     number = layer & ~LAYER_END
     if number >= VENDOR_FROM:
         return f"vendor-{number - VENDOR_FROM}"

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How one host's clock stands to another's while a trial runs, from time stamps that they exchanged.
+"""The offset between two hosts' clocks during a trial, from time stamps the hosts exchanged.
 
-An exchange is a question and its answer: `sent` and `returned` on the clock of who asked, `received` and
-`answered` on the other's. Let offset(t) be what the other's clock shows more than ours when ours shows t.
+An exchange is a question and its answer: `sent` and `returned` on the asking side's clock, `received` and
+`answered` on the other's. Let offset(t) be how far the other's clock is ahead of ours when ours shows t.
 
-*Hard bound.* A message is received after it was sent and answered before the answer came back, whatever it
-met on the way. So between `sent` and `returned` there is an instant at which the offset was at most `received
-- sent`, and one at which it was at least `answered - returned`. Away from these instants the offset has
-changed by at most the greatest drift times the time between. The hard bound is the intersection of what all
+*Hard bound.* A message is received after it was sent, and answered before the answer came back, whatever
+happened on the way. So between `sent` and `returned` there is an instant at which the offset was at most
+`received - sent`, and one at which it was at least `answered - returned`. Away from these instants the offset
+changes by at most the greatest drift times the time between. The hard bound is the intersection of what all
 exchanges allow (Marzullo and Owicki, "Maintaining the time in a distributed system", 1983). It holds however
-different the two ways are.
+different the two directions are.
 
-*Narrow bound.* If both ways take the same time when nothing holds a message up, an exchange that was not held
-up shows the offset at its middle. A line through the fastest of the exchanges is then the offset (minimum
-filter, with the drift as its slope). Where the kernel stamped what came, its stamps are taken: no wake-up of
-who waits is in them. The hard bound has none of them: they rest on a clock of the day that anyone may set,
-and it rests on nothing but the drift. What no exchange can show is by how much the two ways differ after all:
-a quarter of the fastest round trip is allowed for that. Whoever names a link symmetric vouches for it: no
-two-way exchange can tell an asymmetry from an offset.
+*Narrow bound.* If both directions take the same time when nothing delays a message, an undelayed exchange
+shows the offset at its middle. A line through the fastest exchanges is then the offset (minimum filter, with
+the drift as its slope). If the kernel stamped received messages, its stamps are used: they contain no wake-up
+of the waiting thread. The hard bound uses none of them: they rest on a clock of the day that anyone may set,
+while the hard bound rests only on the drift. No exchange can show how much the two directions still differ;
+the bound allows a quarter of the fastest round trip for that. Whoever calls a link symmetric vouches for it:
+no two-way exchange can distinguish an asymmetry from an offset.
 
 All times are in nanoseconds.
 """
@@ -37,14 +37,14 @@ Times = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 FASTEST_SHARE = 0.15  # of the exchanges, for the line
 FASTEST_MIN = 6
-KERNEL_SHARE_MIN = 0.5  # of the exchanges that a side began, for which the kernel's stamps must be there
+KERNEL_SHARE_MIN = 0.5  # of the exchanges that a side began; this share must have the kernel's stamps
 ASYMMETRY_SHARE = 1 / 4  # of the fastest round trip
-ERRORS = 4.0  # standard errors of the line that are allowed for
+ERRORS = 4.0  # standard errors of the line to allow for
 ROUNDING_NS = 2.0  # of numbers below 2^53, added up a few times
 
 
 class Bound(Enum):
-    """Which of the two a trial has."""
+    """Which of the two bounds a trial has."""
 
     HARD = "hard"
     NARROW = "narrow"
@@ -52,7 +52,7 @@ class Bound(Enum):
 
 @dataclass(frozen=True)
 class Limits:
-    """One-sided limits of the offset: `value` holds at an instant between `begin` and `end` of our clock."""
+    """One-sided limits of the offset: `value` holds at some instant in `begin` to `end` of our clock."""
 
     value: Floats
     begin: Floats
@@ -61,9 +61,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Offset:
-    """The offset of the other's clock over time; made by `hard_offset` and `narrowed`.
+    """The offset of the other's clock over time; built by `hard_offset` and `narrowed`.
 
-    drift: the greatest, as a share; origin_ns, base_ns: taken off times and offsets, so that they are small.
+    drift: the greatest, as a share. origin_ns, base_ns: subtracted from times and offsets to keep them small.
     """
 
     above: Limits
@@ -72,7 +72,7 @@ class Offset:
     origin_ns: int
     base_ns: int
     line: tuple[float, float, float] | None = (
-        None  # of the narrow bound: value at the origin, slope, half width
+        None  # the narrow bound: value at the origin, slope, half width
     )
 
     @property
@@ -81,9 +81,9 @@ class Offset:
         return Bound.HARD if self.line is None else Bound.NARROW
 
     def at(self, times_ns: Times) -> tuple[Times, Times]:
-        """Returns the least and the greatest possible offset at times of our clock.
+        """Returns the smallest and the largest possible offset at times of our clock.
 
-        The greatest is below the least where exchanges contradict each other.
+        The largest is below the smallest if exchanges contradict each other.
         """
         times = (times_ns - self.origin_ns).astype(np.float64)
         high = _nearest_limit(self.above, times, self.drift)
@@ -101,8 +101,8 @@ class Offset:
 def hard_offset(ours: Iterable[Exchanges], others: Iterable[Exchanges], drift: float) -> Offset | None:
     """Returns the offset of the other's clock with its hard bound; None without an exchange.
 
-    ours: exchanges that we began; others: those that the other began, in which `sent` is on its clock; drift:
-    the greatest share by which the clocks may run apart.
+    ours: exchanges that we began. others: exchanges that the other began, with `sent` on its clock. drift:
+    the largest share by which the clocks may run apart.
     """
     above: list[tuple[Times, Times, Times]] = []
     below: list[tuple[Times, Times, Times]] = []
@@ -139,10 +139,10 @@ def _negated(limits: Limits) -> Limits:
 
 
 def _nearest_limit(limits: Limits, times: Floats, drift: float) -> Floats:
-    """Returns the least of the upper limits at each time, each raised by the drift over its greatest age.
+    """Returns the smallest of the upper limits at each time, each raised by the drift over its greatest age.
 
-    That is the time to the farther end of where its instant may lie: to its begin after its middle, else to
-    its end.
+    The age is the time to the farther end of the range that contains its instant: to its begin if the time is
+    after its middle, otherwise to its end.
     """
     middle = (limits.begin + limits.end) / 2
     order = np.argsort(middle, kind="stable")
@@ -155,14 +155,14 @@ def _nearest_limit(limits: Limits, times: Floats, drift: float) -> Floats:
 
 
 def narrowed(offset: Offset, ours: Iterable[Exchanges], others: Iterable[Exchanges]) -> Offset | None:
-    """Returns the offset with its narrow bound as well, for a link that is named symmetric.
+    """Returns the offset with its narrow bound as well, for a link declared symmetric.
 
-    None where there are too few exchanges that one side began, or where they show that the ways are not
-    alike: the line leaves the hard bound.
+    None if there are too few exchanges that one side began, or if they show that the directions differ: the
+    line leaves the hard bound.
     """
-    # Without the kernel's stamps, who asks is awake when the answer comes, and who is asked is not: the ways
-    # differ by a wake-up, to the other side if the other asks. So each side has a line of its own, and the
-    # offset is midway.
+    # Without the kernel's stamps, the asking side is awake when the answer arrives, but the other side is not
+    # when the question does. So the directions differ by a wake-up, with the opposite sign if the other side
+    # asks. Each side therefore has its own line, and the offset is midway.
     ours, others = stamped(ours, others)
     sides = [_shown(ours, asked_by_us=True), _shown(others, asked_by_us=False)]
     fastest = [_fastest(side, offset) for side in sides]
@@ -181,8 +181,8 @@ def narrowed(offset: Offset, ours: Iterable[Exchanges], others: Iterable[Exchang
 def stamped(
     ours: Iterable[Exchanges], others: Iterable[Exchanges]
 ) -> tuple[list[Exchanges], list[Exchanges]]:
-    """Returns those of either side by the kernel's stamps, if both sides have them of enough; else all of
-    them by the agents' stamps: the two kinds are never in one line."""
+    """Returns the exchanges of both sides with the kernel's stamps if both sides have enough of them;
+    otherwise all exchanges with the agents' stamps. The two kinds are never mixed in one line."""
     sides = list(ours), list(others)
     by_kernel = [each.by_kernel() for each in sides[0]], [each.by_kernel() for each in sides[1]]
     enough = all(
@@ -195,8 +195,8 @@ def stamped(
 def _midway(
     sides: Sequence[tuple[Floats, Floats]], within: Times, offset: Offset
 ) -> tuple[float, float, float]:
-    """Returns value at the origin and slope of the line midway between those of both sides, by least squares
-    with a common slope, which is at most the drift; and its greatest standard error at the times `within`.
+    """Returns the value at the origin and the slope of the line midway between those of both sides, by least
+    squares with a common slope of at most the drift; and its largest standard error at the times `within`.
     """
     centres = [times.mean() for times, _ in sides]
     spread = sum(
@@ -217,14 +217,14 @@ def _midway(
     variance = squares / (count - len(sides) - 1)
     value_variance = variance * sum(1 / len(times) for times, _ in sides) / len(sides) ** 2
     reach = float(np.abs(within - np.mean(centres)).max())
-    # What the slope may be off by at the far end; no more than the drift itself.
+    # How far off the slope may be at the far end; at most the drift itself.
     slope_error = min(float(np.sqrt(variance / spread)) if spread > 0 else offset.drift, offset.drift) * reach
     return sum(at_origin) / len(sides), slope, float(np.sqrt(value_variance + slope_error**2))
 
 
 @dataclass(frozen=True)
 class _Shown:
-    """What exchanges show: when each was half over, on our clock, the offset then, and its round trip."""
+    """What exchanges show: each one's middle on our clock, the offset then, and its round trip."""
 
     middles: Times
     offsets: Floats
@@ -235,7 +235,7 @@ def _shown(exchanges: Iterable[Exchanges], asked_by_us: bool) -> _Shown:
     middles, offsets, round_trips = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0)]
     for batch in exchanges:
         begun, came, left, over = batch.sent, batch.received, batch.answered, batch.returned
-        if not asked_by_us:  # seen from here, what the other asked came when it was received here
+        if not asked_by_us:  # from our side, the other's question arrived when it was received here
             begun, came, left, over = batch.received, batch.sent, batch.returned, batch.answered
         middles.append((begun + over) // 2)
         offsets.append(((came - begun) + (left - over)) / 2)
@@ -244,7 +244,7 @@ def _shown(exchanges: Iterable[Exchanges], asked_by_us: bool) -> _Shown:
 
 
 def _fastest(side: _Shown, offset: Offset) -> tuple[Floats, Floats]:
-    """Returns times and values of the fastest exchanges, less the origins of an offset."""
+    """Returns times and values of the fastest exchanges, minus the origins of an offset."""
     count = max(FASTEST_MIN, round(FASTEST_SHARE * len(side.middles)))
     indices = np.argsort(side.round_trips, kind="stable")[:count]
     times = (side.middles[indices] - offset.origin_ns).astype(np.float64)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of the schedules by which sources send: messages dropped, and schedules that moved.
+"""How sources kept their schedules: messages dropped, and schedules that moved.
 
-A source with the policy `skip` gives a message that it drops a number all the same, so the gaps in the
-sequence tell how many were dropped, and when.
+A source with the policy `skip` also numbers the messages it drops, so gaps in the sequence show how many it
+dropped, and when.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from lagometer.store.facts import TrialFacts
 
 
 def punctuality(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str, int]]:
-    """The columns `skipped` (in the measure phase) and `shift_ns` of each edge that a timer sends on.
+    """The columns `skipped` (in the measure phase) and `shift_ns` of each edge driven by a timer.
 
-    End-to-end has the sum of what its sources skipped, and the largest shift.
+    End-to-end has the sum over its sources' skipped messages, and the largest shift.
     """
     writers = {writer.stream: writer for writer in facts.writers if writer.due is not None}
     columns: dict[str, dict[str, int]] = {}
@@ -41,10 +41,10 @@ def punctuality(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict[str,
 
 
 def skipped_before(samples: pl.DataFrame, edge: str, measure_begin_ns: int) -> pl.DataFrame:
-    """`sequence` of each message of the measure phase on an edge, and `skipped`: how many its source dropped
-    just before it that were due in that phase, too.
+    """`sequence` of each message of the measure phase on an edge, and `skipped`: how many messages its source
+    dropped just before it that were also due in that phase.
 
-    Those between two messages are taken to be due at even distances; so they are by a period.
+    Dropped messages between two others are assumed to be due at even intervals; with a period, they are.
     """
     gaps = _gaps(samples, edge)
     between_ns = pl.col("due_ns") - pl.col("due_ns").shift(1)
@@ -55,8 +55,8 @@ def skipped_before(samples: pl.DataFrame, edge: str, measure_begin_ns: int) -> p
 
 
 def skipped_last(samples: pl.DataFrame, edge: str, skipped: int) -> int:
-    """How many were dropped after the last message that was sent, of all that its source dropped: sources end
-    with the measure phase, so they were due in it."""
+    """How many messages a source dropped after the last one it sent, out of all it dropped. Sources end with
+    the measure phase, so those messages were due in it."""
     return max(0, skipped - int(_gaps(samples, edge)["skipped"].sum()))
 
 

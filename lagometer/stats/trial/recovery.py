@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long after an outage of an emulated link messages come through again (docs/methodology/links.md)."""
+"""How long messages take to get through again after an outage of an emulated link
+(docs/methodology/links.md).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ import polars as pl
 
 @dataclass(frozen=True)
 class Outage:
-    """begin_ns, end_ns: of the outage; until_ns: when the next begins, or the trial ends. On the clock of the
-    samples."""
+    """begin_ns, end_ns: of the outage. until_ns: the start of the next one, or the end of the trial. On the
+    clock of the samples."""
 
     begin_ns: int
     end_ns: int
@@ -23,7 +25,8 @@ class Outage:
 def outages_of(changes: Sequence[tuple[int, bool]], measure_begin_ns: int, drain_end_ns: int) -> list[Outage]:
     """The outages of a link that ended within the trial.
 
-    changes: when each is, from the start of the measure phase on, and whether all is lost from then on.
+    changes: the time of each change from the start of the measure phase, and whether everything is lost from
+    then on.
     """
     spans: list[tuple[int, int]] = []
     begin_ns: int | None = None
@@ -41,9 +44,9 @@ def outages_of(changes: Sequence[tuple[int, bool]], measure_begin_ns: int, drain
 def recoveries(
     samples: pl.DataFrame, edges: Sequence[str], outages: Sequence[Outage]
 ) -> list[Mapping[str, Any]]:
-    """Of each edge: how long after each outage's end the first message was taken that was published since
-    the outage began. What was published before may have been under way all the time. None where none was
-    taken before the next outage, or before the trial ended."""
+    """For each edge: the time from each outage's end until the first message was taken that was published
+    after the outage began. Earlier messages may have been under way all the time. None if no such message was
+    taken before the next outage or the end of the trial."""
     if not outages:
         return []
     taken = samples.filter(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which calls sent and received each message of a stream, told by what the bytes say."""
+"""Which calls sent and received each message of a stream, determined from the bytes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from lagometer.store import probes
 class Route:
     """The calls that sent a message and those that received it, each in the order of their return.
 
-    A fragment may be sent again, and a message to each of several receivers.
+    A fragment may be sent again, and a message may be sent to each of several receivers.
     """
 
     sent: Sequence[Carried]
     received: Sequence[Carried]
 
     def first(self, publish_ns: int) -> Carried | None:
-        """The first call that sent a byte of it."""
+        """The first call that sent a byte of the message."""
         sent = [carried for carried in self.sent if carried.call.end_ns >= publish_ns]
         return min(sent, key=_begin, default=None)
 
     def completed(self, taken_ns: int) -> Carried | None:
-        """The call that brought the last byte; None if not all were seen to come before it was taken."""
+        """The call that brought the last byte; None if not all bytes were seen arriving before the take."""
         missing: set[int] | None = None
         for carried in self.received:
             if carried.call.end_ns > taken_ns:
@@ -41,7 +41,7 @@ class Route:
         return None
 
     def last_for(self, received: Carried | None) -> Call | None:
-        """The last call that sent what this one received."""
+        """The last call that sent what this call received."""
         if received is None:
             return None
         sent = [
@@ -59,7 +59,7 @@ def routes(
     known: dict[Sample, Message],
     size_of: Callable[[int], int] | None = None,
 ) -> Mapping[Message, Route]:
-    """By message, how it went from one process to another. size_of: bytes of the payload, by sequence."""
+    """By message, its route from one process to another. size_of: payload bytes, by sequence."""
     sent = sender.carried(probes.SEND, known) if sender is not None else {}
     received = receiver.carried(probes.RECEIVE, known) if receiver is not None else {}
     by_message = {
@@ -75,7 +75,7 @@ def routes(
 def _over_streams(
     sender: Process, receiver: Process, stream: int, size_of: Callable[[int], int] | None
 ) -> Mapping[Message, Route]:
-    """The same where bytes have no borders: by how many went before."""
+    """The same for byte streams, which have no message borders: by how many bytes went before."""
     pair = _matching(sender.streams(probes.SEND), receiver.streams(probes.RECEIVE), stream)
     if pair is None:
         return {}
@@ -98,8 +98,8 @@ def _over_streams(
 def _matching(
     sent: Mapping[tuple[int, int], Stream], received: Mapping[tuple[int, int], Stream], stream: int
 ) -> tuple[Stream, Stream, bool] | None:
-    """The socket that a stream is sent over, that which it comes from, and whether they are the two ends of
-    one connection: with a broker in between they are not. None if several may be meant."""
+    """The sockets a stream is sent and received on, and whether they are the two ends of one connection; with
+    a broker in between they are not. None if several match."""
     senders = {key: socket for key, socket in sent.items() if _carries(socket, stream)}
     pairs = [
         (ours, theirs)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a thread slept, waited in a run queue, and ran, and who ran on its CPU while it waited
+"""When a thread slept, waited in a run queue, and ran, and what ran on its CPU while it waited
 (docs/methodology/scheduler.md).
 
-A thread is in one state from one event of the scheduler to the next, so what is known of it has no gaps. What
-is not known is said to be so: before and after the recording, and wherever an event may have been lost.
+A thread is in one state from one scheduler event to the next, so its timeline has no gaps. Unknown times are
+marked as such: before and after the recording, and wherever an event may have been lost.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ IDLE_NAME = "idle"
 NOT_KNOWN = -1
 
 Times = npt.NDArray[np.int64]
-Stretch = tuple[int, int, int, int]  # state, begin_ns, end_ns, CPU (of a queue, or that it runs on; -1: none)
+Stretch = tuple[int, int, int, int]  # state, begin_ns, end_ns, CPU (its queue's or where it runs; -1: none)
 _IN, _OUT, _WAKE, _BORN, _MOVE = range(5)
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
-_Event = tuple[int, int, int, int]  # time_ns, kind, CPU, state of the record; of a move where from
+_Event = tuple[int, int, int, int]  # time_ns, kind, CPU, the record's state; of a move: from where
 
 
 @dataclass(frozen=True)
 class Other:
-    """A thread that ran on a CPU. name, thread: its name and its number on the machine."""
+    """A thread that ran on a CPU. name, thread: its name and its id on the machine."""
 
     name: str
     thread: int
@@ -50,12 +50,12 @@ class Timeline:
 
     @classmethod
     def of(cls, stretches: Sequence[Stretch]) -> Timeline:
-        """From stretches that follow one another."""
+        """Built from consecutive stretches."""
         table = np.array(stretches, dtype=np.int64).reshape(-1, 4)
         return cls(table[:, 1], table[:, 2], table[:, 0].astype(np.int8), table[:, 3].astype(np.int32))
 
     def spent(self, begins: Times, ends: Times) -> npt.NDArray[np.int64]:
-        """Of each of these gaps the time in each state: a row for each gap, and they add up to it."""
+        """For each of these gaps, the time in each state: one row per gap; a row adds up to its gap."""
         durations_ns = np.zeros((len(begins), 4), np.int64)
         for state in (RUNNING, WAITING, ASLEEP):
             durations_ns[:, state] = self._until(ends, state) - self._until(begins, state)
@@ -63,7 +63,7 @@ class Timeline:
         return durations_ns
 
     def _until(self, times: Times, state: int) -> Times:
-        """How long it had been in a state by then."""
+        """The total time in a state up to each of these times."""
         durations_ns = np.where(self.states == state, self.ends - self.begins, 0)
         cumulative_ns = np.concatenate([[0], np.cumsum(durations_ns)])
         place = np.searchsorted(self.begins, times, side="right") - 1
@@ -73,7 +73,7 @@ class Timeline:
         return np.where(place < 0, 0, cumulative_ns[inside] + within)
 
     def waits(self, begin_ns: int, end_ns: int) -> Iterator[tuple[int, int, int]]:
-        """The parts of a gap in which it waited: from, until, on which CPU."""
+        """The parts of a gap in which the thread waited: from, until, on which CPU."""
         first = max(0, int(np.searchsorted(self.begins, begin_ns, side="right")) - 1)
         for place in range(first, len(self.begins)):
             if self.begins[place] >= end_ns:
@@ -91,13 +91,13 @@ class RunQueues:
         self._timelines: dict[int, Timeline] = {}
 
     def timeline(self, thread: int) -> Timeline:
-        """The states of a thread, by its number on the machine."""
+        """The states of a thread, by its id on the machine."""
         if thread not in self._timelines:
             self._timelines[thread] = Timeline.of(self._without_lost(self._stretches(thread)))
         return self._timelines[thread]
 
     def ran(self, cpu: int, begin_ns: int, end_ns: int) -> Iterator[tuple[Other, int]]:
-        """Who ran on a CPU in this time, and how long, one after the other; who is not known is left out."""
+        """What ran on a CPU in this time, and for how long, in order; unknown threads are left out."""
         times, threads = self._exchanges.get(cpu, (np.zeros(0, np.int64), np.zeros(1, np.int64)))
         place = int(np.searchsorted(times, begin_ns, side="right"))
         at_ns = begin_ns
@@ -113,8 +113,8 @@ class RunQueues:
 
     @cached_property
     def _exchanges(self) -> dict[int, tuple[Times, npt.NDArray[np.int64]]]:
-        """Of each CPU when its thread changed, and who ran before each of these times, and after the last.
-        Where the one who leaves is not the one who came, a change between them is missing."""
+        """For each CPU, when its thread changed, and who ran before each change and after the last one. If
+        the leaving thread is not the one that came, a change in between is missing."""
         records = self._log.records
         exchanges = records[records["kind"] == sched.EXCHANGE]
         by_cpu = {}
@@ -127,12 +127,12 @@ class RunQueues:
 
     @cached_property
     def _lost(self) -> list[tuple[int, int]]:
-        """The times in which events may be missing."""
+        """The time ranges in which events may be missing."""
         records = self._log.records
         intervals = []
         for place in np.flatnonzero(records["kind"] == sched.LOST).tolist():
             at_ns, cpu = int(records[place]["time_ns"]), records[place]["cpu"]
-            before = records[:place]  # a move has the CPU of a queue, whoever noted it
+            before = records[:place]  # a move has the CPU of a queue, whoever recorded it
             same_cpu = (before["cpu"] == cpu) & (before["kind"] != sched.MOVE) & (before["time_ns"] < at_ns)
             indices = np.flatnonzero(same_cpu)
             begin_ns = int(before[indices[-1]]["time_ns"]) if len(indices) else self._log.begin_ns
@@ -141,7 +141,7 @@ class RunQueues:
 
     @cached_property
     def _by_thread(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """The threads of all events in ascending order, and which record each is of."""
+        """The threads of all events in ascending order, and each one's record."""
         records = self._log.records
         primary = np.flatnonzero(
             np.isin(records["kind"], (sched.EXCHANGE, sched.WAKING, sched.BORN, sched.MOVE))
@@ -153,7 +153,7 @@ class RunQueues:
         return threads[order], places[order]
 
     def _events(self, thread: int) -> list[_Event]:
-        """What happened to a thread, in the order of time."""
+        """A thread's events, in time order."""
         ordered, places = self._by_thread
         first, last = (int(np.searchsorted(ordered, thread, side=side)) for side in _SIDES)
         records = self._log.records[np.sort(places[first:last])]
@@ -167,7 +167,7 @@ class RunQueues:
         return events
 
     def _stretches(self, thread: int) -> list[Stretch]:
-        """The states of a thread, were no event lost."""
+        """The states of a thread, assuming no event was lost."""
         events = self._events(thread)
         begin_ns, end_ns = self._log.begin_ns, self._log.end_ns
         on_cpu = [place for place, event in enumerate(events) if event[1] in (_IN, _OUT)]
@@ -178,7 +178,7 @@ class RunQueues:
         for place in [*on_cpu, len(events)]:
             until_ns = events[place][0] if place < len(events) else end_ns
             if before >= 0 and place < len(events) and events[before][1] == events[place][1] == _OUT:
-                # Its coming is missing. Until the last change on that CPU it was not there.
+                # Its switch-in event is missing. Until the last change on that CPU, the thread was not there.
                 change_ns = max(at_ns, self._change_before(events[place][2], until_ns))
                 away = _away(events, before, place, (at_ns, change_ns))
                 stretches += [*away, (UNKNOWN, change_ns, until_ns, -1)]
@@ -193,7 +193,7 @@ class RunQueues:
         return int(times[place]) if place >= 0 else self._log.begin_ns
 
     def _without_lost(self, stretches: list[Stretch]) -> list[Stretch]:
-        """What an event may be missing of is not known."""
+        """Marks stretches as unknown where an event may be missing."""
         if not self._lost:
             return stretches
         return [
@@ -205,8 +205,8 @@ class RunQueues:
 
 
 def _between(events: Sequence[_Event], before: int, after: int, span: tuple[int, int]) -> list[Stretch]:
-    """The states between two places at which a thread got onto its CPU or left it; -1 and the number of
-    events: the beginning and the end of the recording."""
+    """The states between two events at which a thread got onto its CPU or left it; -1 and the number of
+    events stand for the beginning and the end of the recording."""
     begin_ns, end_ns = span
     first = events[before] if before >= 0 else None
     last = events[after] if after < len(events) else None
@@ -214,13 +214,13 @@ def _between(events: Sequence[_Event], before: int, after: int, span: tuple[int,
         cpu = first[2] if first is not None else last[2] if last is not None else -1
         return [(RUNNING, begin_ns, end_ns, cpu)]
     if (first is not None and first[1] == _IN) or (last is not None and last[1] == _OUT):
-        return [(UNKNOWN, begin_ns, end_ns, -1)]  # two in a row: one between them is missing
+        return [(UNKNOWN, begin_ns, end_ns, -1)]  # two of a kind in a row: one in between is missing
     return _away(events, before, after, span)
 
 
 def _away(events: Sequence[_Event], before: int, after: int, span: tuple[int, int]) -> list[Stretch]:
-    """The states of a thread that is on no CPU: it waits from when it was woken, or from the beginning if it
-    left as runnable."""
+    """The states of a thread that is on no CPU: it waits from its wake-up, or from the beginning if it left
+    the CPU while runnable."""
     begin_ns, end_ns = span
     first = events[before] if before >= 0 else None
     last = events[after] if after < len(events) else None
@@ -241,8 +241,7 @@ def _away(events: Sequence[_Event], before: int, after: int, span: tuple[int, in
 
 
 def _woken_on_leaving(events: Sequence[_Event], place: int) -> bool:
-    """Whether it was woken just before it had left its CPU, as another CPU may do: then no further call
-    comes."""
+    """Whether another CPU woke it just before it had left its own; no further wake-up follows then."""
     for event in reversed(events[:place]):
         if event[1] == _WAKE:
             return True
@@ -252,7 +251,7 @@ def _woken_on_leaving(events: Sequence[_Event], place: int) -> bool:
 
 
 def _queued(events: Sequence[_Event], begin: int, end: int, wait: tuple[int, int, int]) -> list[Stretch]:
-    """A wait (from, until, on the queue of which CPU), cut where the thread was moved to another queue."""
+    """A wait (from, until, on which CPU's queue), split where the thread moved to another queue."""
     at_ns, until_ns, cpu = wait
     stretches: list[Stretch] = []
     for time_ns, kind, target, _ in events[begin:end]:

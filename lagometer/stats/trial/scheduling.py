@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scheduler's share of each stay of a message in a layer (docs/methodology/scheduler.md).
 
-Of a stay that one thread hands over to another, the one that is waited for counts: it sleeps until it is
-woken, waits in the run queue of a CPU, and runs until the stay's end. So the three times add up to the stay.
+If one thread hands a stay over to another, the awaited thread counts: it sleeps until it is woken, waits in a
+CPU's run queue, and runs until the end of the stay. So the three times add up to the stay.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lagometer.store.format import LAYERS_SCHEMA, SCHEDULER_SCHEMA
 from lagometer.store.records import Lane
 from lagometer.store.scheduler import SchedulerLog
 
-INSTEAD_MAX = 32  # of a stay, who ran longest instead of its thread
+INSTEAD_MAX = 32  # per stay, the threads that ran longest in its place
 OF_SENDER = ("serialise", "send_path", "send_hand_over", "send")
-# Within these a message goes over to the receiver's process; the thread waited for is the receiver's.
+# Within these layers a message moves to the receiver's process; the awaited thread is the receiver's.
 ACROSS = ("transport", "unseen_transport")
 OF_RECEIVER = (
     *ACROSS,
@@ -37,18 +37,18 @@ OF_RECEIVER = (
 SENDER, RECEIVER = "sender", "receiver"
 COMPUTATION, IDLE = "computation", "idle"  # between two edges
 
-Numbers = Mapping[int, int]  # of threads, by those that records have: those that the machine has
+Numbers = Mapping[int, int]  # thread ids: from those in records to those on the machine
 
 
 @dataclass(frozen=True)
 class Scheduled:
-    """What the scheduler of one host did, on the conductor's clock. threads: of each worker there."""
+    """The scheduler data of one host, on the conductor's clock. threads: of each worker there."""
 
     log: SchedulerLog
     threads: Mapping[int, Numbers]
 
     def of_node(self, worker: int, node: str) -> int | None:
-        """The number on the machine of a node's thread; None where no thread bears its name alone."""
+        """The machine's id of a node's thread; None unless exactly one thread has its name."""
         name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
         numbers = self.threads.get(worker, {}).values()
         matching = [number for number in numbers if self.log.names.get(number) == name]
@@ -57,8 +57,8 @@ class Scheduled:
 
 @dataclass(frozen=True)
 class SchedulerCounts:
-    """How it went. stays: of messages in layers; known: those of which the scheduler tells everything; lost:
-    events that found no room; unavailable: why nothing was recorded, by host."""
+    """The result of the analysis. stays: of messages in layers. known: those the scheduler data cover
+    completely. lost: events that did not fit. unavailable: why nothing was recorded, by host."""
 
     stays: int = 0
     known: int = 0
@@ -70,7 +70,7 @@ class SchedulerCounts:
         return asdict(self)
 
     def warnings(self) -> Iterator[str]:
-        """What a reader of the figures must know."""
+        """What a reader of the figures needs to know."""
         for host, reason in self.unavailable.items():
             yield f"scheduler: not available on host {host}: {reason}"
         if self.lost:
@@ -99,8 +99,8 @@ def scheduler_times(
     scheduled: Sequence[Scheduled],
     unavailable: Mapping[str, str],
 ) -> SchedulerTimes:
-    """Takes apart each stay of the layers (as `LAYERS_SCHEMA`), and those in nodes between them. samples: of
-    the trial; unavailable: why, by host."""
+    """Splits each stay in the layers (as `LAYERS_SCHEMA`), and each stay in the nodes between. samples: those
+    of the trial. unavailable: why, by host."""
     threads = _threads(scheduled)
     workers = {edge.name: ends for edge in facts.edges if (ends := edge_workers(edge, lanes)) is not None}
     parts = [pl.DataFrame(schema=SCHEDULER_SCHEMA)]
@@ -121,7 +121,7 @@ def scheduler_times(
 
 
 def _threads(scheduled: Sequence[Scheduled]) -> dict[tuple[int, int], _Thread]:
-    """Every worker's threads, by the numbers that records have."""
+    """Every worker's threads, by the ids in records."""
     threads: dict[tuple[int, int], _Thread] = {}
     for host in scheduled:
         queues = RunQueues(host.log)
@@ -133,8 +133,8 @@ def _threads(scheduled: Sequence[Scheduled]) -> dict[tuple[int, int], _Thread]:
 
 
 def with_side(layers: pl.DataFrame) -> pl.DataFrame:
-    """Adds in which process each stay ends, `sender` or `receiver`: where a layer's name does not say it, the
-    side of what follows, or else of what was before."""
+    """Adds the process in which each stay ends, `sender` or `receiver`. If a layer's name does not say it,
+    the side of the next layer counts, or else that of the previous one."""
     text = pl.col("layer").cast(pl.String())
     named = (
         pl.when(text.is_in(OF_SENDER))
@@ -155,7 +155,7 @@ def _in_nodes(
     scheduled: Sequence[Scheduled],
     workers: Mapping[str, tuple[int, int]],
 ) -> Iterator[pl.DataFrame]:
-    """The rows of what nodes do between a message that they took and the one that it causes, on each edge."""
+    """Rows for what nodes do between taking a message and publishing the one it causes, on each edge."""
     rows = in_nodes(samples, facts)
     queues = [(host, RunQueues(host.log)) for host in scheduled]
     for edge in facts.edges:
@@ -168,9 +168,9 @@ def _in_nodes(
 
 
 def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
-    """From `taken` until the message is published that it causes: `computation`, and `idle` where another
-    callback uses its data (docs/methodology/chains.md). As stays in layers, by the edge and sequence that
-    were taken."""
+    """From `taken` until the message it causes is published: `computation`, and `idle` if another callback
+    uses its data (docs/methodology/chains.md). The rows look like stays in layers, with the edge and sequence
+    of the taken message."""
     text = pl.col("edge").cast(pl.String())
     delivered = samples.filter(pl.col("outcome").cast(pl.String()) == "delivered").with_columns(text)
     first_cause = pl.struct(
@@ -227,7 +227,7 @@ def _stays(pairs: pl.DataFrame, layer: str, begin: str, end: str) -> pl.DataFram
 
 
 def _taken_apart(stays: pl.DataFrame, thread: _Thread) -> pl.DataFrame:
-    """The rows of stays that end on one thread; those that are not known whole are left out."""
+    """The rows of stays that end on one thread; stays that are not completely known are left out."""
     timeline = thread.queues.timeline(thread.number)
     begins, ends = stays["begin_ns"].to_numpy(), stays["end_ns"].to_numpy()
     durations_ns = timeline.spent(begins, ends)
@@ -250,7 +250,7 @@ def _taken_apart(stays: pl.DataFrame, thread: _Thread) -> pl.DataFrame:
 
 
 def _instead(thread: _Thread, begin_ns: int, end_ns: int) -> list[dict[str, object]]:
-    """Who ran on its CPU while a thread waited, the longest first."""
+    """What ran on its CPU while a thread waited, the longest first."""
     total_ns: dict[Other, int] = {}
     for from_ns, until_ns, cpu in thread.queues.timeline(thread.number).waits(begin_ns, end_ns):
         for other, ran_ns in thread.queues.ran(cpu, from_ns, until_ns):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every message that was sent in a trial, in one table, and the way from each back to its chain's root."""
+"""One table of every message sent in a trial, with the way from each back to its chain's root."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ NOWHERE = -1
 
 @dataclass(frozen=True)
 class SentTable:
-    """All sent records of a trial, ordered by stream and sequence. An index in here names one message."""
+    """All sent records of a trial, ordered by stream and sequence. An index identifies one message."""
 
     records: Records
     streams: npt.NDArray[np.uint32]
     bounds: dict[int, tuple[int, int]]  # stream -> first index, index after the last
-    root: Index = field(repr=False)  # the message that began the chain; NOWHERE if it is not known
-    causes: pl.DataFrame = field(repr=False)  # `message` (index), `causes` (list), where there are several
+    root: Index = field(repr=False)  # the message that began the chain; NOWHERE if unknown
+    causes: pl.DataFrame = field(repr=False)  # `message` (index), `causes` (list), for several causes
 
     def span(self, stream: int) -> tuple[int, int]:
-        """First index and index after the last of a stream's messages."""
+        """A stream's first index and the index after its last."""
         return self.bounds.get(stream, (0, 0))
 
     def locate(self, streams: npt.NDArray[np.uint32], sequences: npt.NDArray[np.uint64]) -> Index:
-        """The index of each message, NOWHERE for those that nobody sent."""
+        """The index of each message; NOWHERE for messages nobody sent."""
         return _locate(self.records["sequence"], self.bounds, streams, sequences)
 
 
@@ -103,9 +103,10 @@ def _roots(
     bounds: dict[int, tuple[int, int]],
     source_streams: frozenset[int],
 ) -> Index:
-    """For each message the one that began its chain, following first causes, all messages at once.
+    """For each message, the one that began its chain: follows first causes, for all messages at once.
 
-    One pass halves every way that is left (pointer jumping), so 64 passes are enough for any chain that ends.
+    One pass halves the remaining length of every way (pointer jumping), so 64 passes are enough for any
+    finite chain.
     """
     count = len(records)
     is_root = np.isin(streams, np.fromiter(source_streams, dtype=np.uint32, count=len(source_streams)))
@@ -148,7 +149,7 @@ def _lists_of(stream: int, messages: Index, records: Records, lane: Lane) -> pl.
     room = len(lane.records)
     counts = records["cause_count"].astype(np.int64)
     first = records["first_cause"]
-    # Compared as unsigned and without a sum that could wrap: the numbers come from another process.
+    # Compared as unsigned, without a sum that could overflow: the numbers come from another process.
     wrong = (counts > room) | (first > np.uint64(room) - np.minimum(counts, room).astype(np.uint64))
     if wrong.any() or int(counts.sum()) > room:
         if lane.full:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a trial's measure phase still counts as warm-up: a fixed number of messages, or until it is steady.
+"""How much of a trial's measure phase still counts as warm-up: a fixed number of messages, or until it is
+steady.
 
-The workers' own warm-up phase is over before the measure phase begins, so it is the least. What is taken away
-here stays in the samples, as phase `warm-up`.
+The workers' own warm-up phase is over before the measure phase begins, so it is the minimum. Messages
+excluded here stay in the samples, as phase `warm-up`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ from lagometer.store.facts import TrialFacts
 
 @dataclass(frozen=True)
 class WarmUp:
-    """What a study wants.
+    """What a study requests.
 
-    discard: so many messages of each edge at the beginning of the measure phase do not count. latest_ns:
-    a steady state is looked for that begins at this time after the common start, or before; None: not
-    looked for.
+    discard: the first messages of each edge in the measure phase that do not count. latest_ns: the latest
+    time after the common start by which a steady state must begin; None: do not look for one.
     """
 
     discard: int = 0
@@ -33,11 +33,11 @@ class WarmUp:
 
 @dataclass(frozen=True)
 class Steadiness:
-    """What came of it.
+    """The result.
 
-    steady_ns: when, after the common start, what counts begins; None if a steady state was not looked for, or
-    there were too few messages to tell. steady: whether there is one, None likewise. counted_share: of the
-    messages delivered on all edges in the measure phase, those that count.
+    steady_ns: the time after the common start at which counting begins; None if a steady state was not looked
+    for, or if there were too few messages to tell. steady: whether there is one; None likewise.
+    counted_share: the share that counts of the messages delivered on all edges in the measure phase.
     """
 
     steady_ns: int | None = None
@@ -48,7 +48,7 @@ class Steadiness:
 def without_warm_up(
     samples: pl.DataFrame, facts: TrialFacts, wanted: WarmUp
 ) -> tuple[pl.DataFrame, Steadiness]:
-    """The samples with all that is warm-up marked as such, and when they are steady."""
+    """The samples with all warm-up marked as such, and when they are steady."""
     if not wanted.discard and wanted.latest_ns is None:
         return samples, Steadiness()
     due = pl.coalesce("intended_ns", "publish_ns", "taken_ns")
@@ -67,7 +67,7 @@ def without_warm_up(
 
 
 def noted(rows: pl.DataFrame, steadiness: Steadiness) -> pl.DataFrame:
-    """The rows of cells.parquet with what was found; the CPU time is of all the phase, so is its share."""
+    """The rows of cells.parquet with the result. CPU time covers the whole phase, and so does its share."""
     warnings = ["not-steady: the counted part begins at the latest end of the warm-up"]
     if steadiness.steady is not False:
         warnings = []
@@ -80,7 +80,7 @@ def noted(rows: pl.DataFrame, steadiness: Steadiness) -> pl.DataFrame:
 
 
 def _steady_start_ns(samples: pl.DataFrame, latest_ns: int) -> tuple[int | None, bool | None]:
-    """When what counts begins, and whether it is steady; by the chains, since they cross all of the trial."""
+    """When counting begins, and whether it is steady; judged by the chains: they cross the whole trial."""
     chains = samples.filter(
         (pl.col("edge") == form.END_TO_END)
         & (pl.col("phase") == "measure")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way of each message from `publish` to `taken`, layer by layer (docs/methodology/layers.md).
 
-A layer lies between two stamps of one thread, or is the hand-over from one thread to another. What lies
-between two layers is `unattributed`, so the layers of a message add up to its latency, always.
+A layer lies between two stamps of one thread, or is the hand-over from one thread to another. The time
+between two layers is `unattributed`, so a message's layers always add up to its latency.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lagometer.stats.trial.calls import Call, Process
 from lagometer.store import probes
 
 UNATTRIBUTED = "unattributed"
-# In the order in which a message goes through them.
+# In the order in which a message passes them.
 LAYERS = (
     "benchmark",
     "rclcpp_publish",
@@ -43,26 +43,26 @@ LAYERS = (
     "callback",
     UNATTRIBUTED,
 )
-# Of ROS 2: each layer, and the stamp that it begins with. It ends with the next one.
+# ROS 2: each layer and the stamp it begins with. It ends with the next one.
 PUBLISHING = (
     ("rclcpp_publish", probes.RCLCPP_PUBLISH),
     ("rcl_publish", probes.RCL_PUBLISH),
     ("rmw_publish", probes.RMW_PUBLISH),
 )
-# Likewise, and the stamp that it ends with.
+# The same, with the stamp it ends with.
 TAKING = (
     ("rmw_take", probes.RMW_TAKE),
     ("rcl_take", probes.RCL_TAKE),
     ("rclcpp_take", probes.RCLCPP_TAKE),
     ("callback", probes.CALLBACK_START),
 )
-NODE_THREAD = "node:"  # how the worker names a node's thread; the kernel keeps 15 characters
+NODE_THREAD = "node:"  # the worker's prefix for a node's thread; the kernel keeps 15 characters
 THREAD_NAME_MAX = 15
 
 
 @dataclass
 class Way:
-    """The way of one message, as it is put together from its beginning to its end."""
+    """The way of one message, built from its beginning to its end."""
 
     at_ns: int  # so far
     until_ns: int  # when it was taken
@@ -70,7 +70,7 @@ class Way:
     layers: list[tuple[str, int, int, int, int]] = field(default_factory=list)
 
     def go(self, layer: str, begin_ns: int, end_ns: int, thread: int, end_thread: int | None = None) -> None:
-        """A layer follows. What would reach back, or beyond the end, is left out: no time counts twice."""
+        """Adds a layer. It is left out if it reaches back, or beyond the end: no time counts twice."""
         if begin_ns < self.at_ns or end_ns <= begin_ns or end_ns > self.until_ns:
             return
         self._leave_gap(begin_ns, thread)
@@ -80,7 +80,7 @@ class Way:
     def split(
         self, layer: str, inner: str, begin_ns: int, end_ns: int, thread: int, part: Span | None
     ) -> None:
-        """A layer follows that has another one within it, if that is known."""
+        """Adds a layer that contains another one, if that one is known."""
         if part is not None and begin_ns <= part[0] <= part[1] <= end_ns:
             self.go(layer, begin_ns, part[0], thread)
             self.go(inner, *part, thread)
@@ -88,13 +88,13 @@ class Way:
         self.go(layer, begin_ns, end_ns, thread)
 
     def skip(self, until_ns: int, thread: int) -> None:
-        """Nobody knows what was until then."""
+        """Marks the time until then as unknown."""
         if self.at_ns < until_ns <= self.until_ns:
             self._leave_gap(until_ns, thread)
             self.thread = thread
 
     def end(self) -> None:
-        """The message has been taken."""
+        """Ends the way: the message has been taken."""
         self._leave_gap(self.until_ns, self.thread)
 
     def _leave_gap(self, until_ns: int, thread: int) -> None:
@@ -115,23 +115,23 @@ class Passage:
     taken_ns: int
     serialise: Span | None = None
     deserialise: Span | None = None
-    first: Call | None = None  # that sent a byte of it
-    last: Call | None = None  # that sent the last byte to come
-    received: Call | None = None  # that brought that byte
-    write: Call | None = None  # of the middleware, where it is known which one
+    first: Call | None = None  # the first call that sent a byte of it
+    last: Call | None = None  # the call that sent the last byte to arrive
+    received: Call | None = None  # the call that received that byte
+    write: Call | None = None  # the middleware's call, if it is clear which one
     take: Call | None = None  # likewise
-    publisher: int | None = None  # the thread that publishes, where its name tells
+    publisher: int | None = None  # the publishing thread, if its name shows it
     signalled_ns: int | None = None  # our own stamps: on the middleware's thread
     woken_ns: int | None = None  # on the node's
 
 
 def thread_name(node: str) -> str:
-    """What the kernel keeps of the name that the worker gives a node's thread."""
+    """What the kernel keeps of the name the worker gives a node's thread."""
     return f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
 
 
 def way_of(passage: Passage, sender: Process | None, receiver: Process | None, node: str) -> Way:
-    """The way of one message. node: the reader's, by whose name its thread is known."""
+    """The way of one message. node: the reader's; its name identifies its thread."""
     way = Way(passage.publish_ns, passage.taken_ns)
     if sender is not None:
         _leave_sender(way, passage, sender)
@@ -163,10 +163,10 @@ def _leave_sender(way: Way, passage: Passage, sender: Process) -> None:
                 "send_path", "serialise", begin_ns, passage.serialise[1], write.thread, passage.serialise
             )
         return
-    # Without an interface of the middleware the thread that sends in time is taken for that which publishes.
+    # Without a middleware interface, the thread that sends at the right time counts as the publishing one.
     thread = write.thread if write is not None else passage.publisher
     thread = first.thread if thread is None else thread
-    # A program may have messages gathered, and sent by a call of its own that follows.
+    # A program may let messages gather and send them with a later call of its own.
     if first.thread == thread and (write is not None or first.begin_ns <= passage.published_ns):
         way.split("send_path", "serialise", begin_ns, first.begin_ns, thread, passage.serialise)
     elif first.thread != thread:
@@ -187,15 +187,15 @@ def _leave_sender(way: Way, passage: Passage, sender: Process) -> None:
 
 
 def _publish_by_ros2(way: Way, sender: Process, write: Call) -> bool:
-    """From `publish` through ROS 2 to the middleware's write; says whether ROS 2 stamped any of it. A layer
-    whose end was not stamped is left out, since another one may lie within."""
+    """From `publish` through ROS 2 to the middleware's write; returns whether ROS 2 stamped any of it. A
+    layer without an end stamp is left out, since it may contain another one."""
     begins: list[int | None] = []
     for _, kind in PUBLISHING:
         stamp = sender.last(kind, write.thread, way.at_ns - 1, write.begin_ns)
         stamp = stamp or sender.following(kind, write.thread, write.begin_ns, write.begin_ns)
         known = stamp is not None and stamp.begin_ns >= way.at_ns
         begins.append(stamp.begin_ns if stamp is not None and known else None)
-    if begins[0] is not None:  # in Python ROS 2 has code of its own before
+    if begins[0] is not None:  # in Python, ROS 2 runs code of its own before
         way.go("benchmark", way.at_ns, begins[0], write.thread)
     for (layer, _), begin_ns, end_ns in zip(PUBLISHING, begins, [*begins[1:], write.begin_ns], strict=True):
         if begin_ns is not None and end_ns is not None:
@@ -204,7 +204,7 @@ def _publish_by_ros2(way: Way, sender: Process, write: Call) -> bool:
 
 
 def _write_of(passage: Passage, sender: Process) -> Call | None:
-    """The call of the middleware's interface that sent the message; None if several may have."""
+    """The middleware interface's call that sent the message; None if several may have."""
     if passage.write is not None:
         return passage.write
     if not sender.knows(probes.API_WRITE):
@@ -217,7 +217,7 @@ def _write_of(passage: Passage, sender: Process) -> Call | None:
 
 
 def _write_by_ros2(passage: Passage, sender: Process) -> Call | None:
-    """Where the probe has no call of the middleware: ROS 2 stamps `rmw_publish` right before it."""
+    """For a probe without a middleware call: ROS 2 stamps `rmw_publish` right before it."""
     stamps = sender.within(probes.RMW_PUBLISH, None, passage.publish_ns, passage.published_ns)
     if len({stamp.thread for stamp in stamps}) != 1:
         return None
@@ -232,16 +232,16 @@ def _cross(way: Way, last: Call, received: Call, receiver: Process) -> None:
     if wait is not None:
         way.go("transport", sent_ns, wait.end_ns, last.thread, thread)
         way.go("receive", wait.end_ns, received.end_ns, thread)
-    elif received.begin_ns > sent_ns:  # it was busy meanwhile
+    elif received.begin_ns > sent_ns:  # the thread was busy in between
         way.go("transport", sent_ns, received.begin_ns, last.thread, thread)
         way.go("receive", received.begin_ns, received.end_ns, thread)
-    else:  # it waited within this call
+    else:  # the thread waited within this call
         way.go("transport", sent_ns, received.end_ns, last.thread, thread)
 
 
 def _stay(way: Way, passage: Passage, process: Process) -> Passage:
-    """Within a process a DDS hands a message over while it writes, without a socket. So the way goes on at
-    that call's thread: where it notifies the one that takes, or else at the call's end."""
+    """Within a process, a DDS hands a message over while it writes, without a socket. So the way continues on
+    that call's thread: where it notifies the taking thread, or otherwise at the call's end."""
     write = _write_of(passage, process) if process.knows(probes.API_WRITE) else None
     take = passage.take or process.last(probes.API_TAKE, None, passage.publish_ns, passage.taken_ns)
     if write is None or take is None:
@@ -253,22 +253,23 @@ def _stay(way: Way, passage: Passage, process: Process) -> Passage:
             write.thread, woken.object, write.begin_ns, min(woken.end_ns, write.end_ns)
         )
         handed_ns = notification.begin_ns if notification is not None else handed_ns
-    if handed_ns > take.begin_ns:  # it was taken meanwhile
+    if handed_ns > take.begin_ns:  # it was taken in between
         return passage
     way.split("send_path", "serialise", way.at_ns, handed_ns, write.thread, passage.serialise)
     return replace(passage, take=take, received=Call(handed_ns, handed_ns, write.thread))
 
 
 def _cross_unseen(way: Way, passage: Passage, sender: Process, receiver: Process) -> Passage:
-    """Between processes, with no system call that brought the message, as by shared memory: until a thread of
-    the receiver's notifies the one that takes, or takes itself as it calls a listener."""
+    """Between processes without a system call that delivers the message, as with shared memory: until a
+    thread of the receiver notifies the taking thread, or takes the message itself when it calls a listener.
+    """
     write = _write_of(passage, sender) if sender.knows(probes.API_WRITE) else None
     take = passage.take or receiver.last(probes.API_TAKE, None, passage.publish_ns, passage.taken_ns)
     if write is None or take is None:
         return passage
     woken = receiver.last(probes.BLOCK, take.thread, write.begin_ns, take.begin_ns)
     waits = receiver.last(probes.API_WAIT, take.thread, 0, take.begin_ns) is not None
-    is_node = receiver.names.get(take.thread, "").startswith(NODE_THREAD)  # it looks by itself, perhaps late
+    is_node = receiver.names.get(take.thread, "").startswith(NODE_THREAD)  # it polls, perhaps late
     arrival = take if woken is None and not waits and not is_node else None
     if woken is not None:
         arrival = receiver.notified(None, woken.object, write.begin_ns, woken.end_ns)
@@ -279,8 +280,8 @@ def _cross_unseen(way: Way, passage: Passage, sender: Process, receiver: Process
 
 
 def _arrive(way: Way, passage: Passage, receiver: Process, node: str, *, stays: bool) -> None:
-    """From when the receiving thread has the last byte until `taken`. stays: it was handed over within the
-    process, so the thread that has it may be the node's own, with other things to do."""
+    """From when the receiving thread has the last byte until `taken`. stays: the message was handed over
+    within the process, so the thread that has it may be the node's own, with other work to do."""
     received, taken_ns = passage.received, passage.taken_ns
     arrived_ns = received.end_ns if received is not None else passage.publish_ns
     if not receiver.knows(probes.API_TAKE) and receiver.knows(probes.RMW_TAKE):
@@ -303,7 +304,7 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str, *, stays: 
 
 
 def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread: int | None) -> None:
-    """The same where nothing but our own stamps, and a thread's name, says which thread takes."""
+    """The same if only our own stamps, and a thread's name, show which thread takes."""
     received, taken_ns = passage.received, passage.taken_ns
     signalled_ns, woken_ns = passage.signalled_ns, passage.woken_ns
     if received is not None and received.thread == thread:
@@ -326,7 +327,7 @@ def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread:
 
 
 def _hand_over(way: Way, received: Call, thread: int, until_ns: int, receiver: Process) -> bool:
-    """From the receiving thread to a node's, perhaps by other threads; says whether that was seen."""
+    """From the receiving thread to a node's, perhaps through other threads; returns whether that was seen."""
     hops = receiver.handed_over(received.thread, thread, received.end_ns, until_ns) or ()
     for number, (notification, woken) in enumerate(hops):
         way.go("receiving_thread", way.at_ns, notification.begin_ns, notification.thread)
@@ -336,8 +337,7 @@ def _hand_over(way: Way, received: Call, thread: int, until_ns: int, receiver: P
 
 
 def _arrive_by_ros2(way: Way, passage: Passage, receiver: Process, arrived_ns: int) -> None:
-    """The same where the probe has no call of the middleware: ROS 2 stamps when it begins to take, and when
-    its rmw has taken."""
+    """The same for a probe without a middleware call: ROS 2 stamps the start and end of its rmw's take."""
     taken = receiver.last(probes.RMW_TAKE, None, arrived_ns, passage.taken_ns)
     if taken is None:
         return
@@ -352,8 +352,8 @@ def _arrive_by_ros2(way: Way, passage: Passage, receiver: Process, arrived_ns: i
 
 
 def _take_by_ros2(way: Way, take: Call, taken_ns: int, receiver: Process) -> bool:
-    """From the middleware's take through ROS 2 to the node's callback; says if what follows is the node's
-    own: ROS 2 is not there, or has called it."""
+    """From the middleware's take through ROS 2 to the node's callback; returns whether the rest belongs to
+    the node: ROS 2 is not there, or has called it."""
     if way.at_ns != take.end_ns:
         return True
     stamped = False
@@ -366,7 +366,7 @@ def _take_by_ros2(way: Way, take: Call, taken_ns: int, receiver: Process) -> boo
         stamped = True
         if begin_ns is not None:
             way.go(layer, begin_ns, stamp.begin_ns, take.thread)
-        else:  # what lies between the two is not told
+        else:  # the time between the two is unknown
             way.skip(stamp.begin_ns, take.thread)
         begin_ns = stamp.begin_ns
         if kind == probes.RCLCPP_TAKE and _takes_itself(take, taken_ns, receiver):
@@ -375,7 +375,7 @@ def _take_by_ros2(way: Way, take: Call, taken_ns: int, receiver: Process) -> boo
 
 
 def _takes_itself(take: Call, taken_ns: int, receiver: Process) -> bool:
-    """Whether no executor of rclcpp's calls the node back with it: then `rclcpp_take` returns to the node."""
+    """Whether no rclcpp executor calls the node back: then `rclcpp_take` returns to the node."""
     called_back = receiver.following(probes.CALLBACK_START, take.thread, take.end_ns, taken_ns)
     return (
         called_back is None and receiver.last(probes.EXECUTOR_EXECUTE, take.thread, 0, take.begin_ns) is None
@@ -383,7 +383,7 @@ def _takes_itself(take: Call, taken_ns: int, receiver: Process) -> bool:
 
 
 def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, receiver: Process) -> None:
-    """From the receiving thread to the one that takes."""
+    """From the receiving thread to the taking thread."""
     thread = take.thread
     woken = receiver.last(probes.BLOCK, thread, arrived_ns, take.begin_ns)
     waited = receiver.last(probes.API_WAIT, thread, arrived_ns, take.begin_ns)
@@ -403,7 +403,7 @@ def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, recei
         if ready:
             way.go("executor_begin_take", max(ready), take.begin_ns, thread)
     elif executes is None:
-        if waited is not None:  # ROS 2's code and the node's own, with nothing stamped in between
+        if waited is not None:  # ROS 2's code and the node's own, with no stamp in between
             layer = "wait_begin_take" if receiver.knows(probes.RMW_TAKE) else "benchmark"
             way.go(layer, waited.end_ns, take.begin_ns, thread)
     else:
@@ -413,8 +413,9 @@ def _wake_up(way: Way, received: Call | None, take: Call, arrived_ns: int, recei
 
 
 def _is_called_back(way: Way, take: Call, receiver: Process) -> bool:
-    """Whether an executor of ROS 2 calls the node with what one call took. Those that look for no executable
-    (since Jazzy the static one, and the one of events) stamp no `rclcpp_executor_execute` before it."""
+    """Whether a ROS 2 executor calls the node back with what one call took. Executors that do not look for an
+    executable (since Jazzy the static one, and the events executor) stamp no `rclcpp_executor_execute` before
+    it."""
     if not receiver.knows(probes.API_TAKE):
         return False
     return receiver.following(probes.CALLBACK_START, take.thread, take.end_ns, way.until_ns) is not None
