@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Causes seen from outside for which a trial fails, or which explain a loss. None looks at a latency."""
+"""Externally visible causes that fail a trial or explain a loss. None looks at a latency."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from lagometer.store.observed import Clocks, Observed, RealtimeLimit, RealtimeThread
 
 NS_PER_S = 1_000_000_000
-STEP_NS_MIN = 10_000  # beside the uncertainty of the readings
-SLEW_SHARE_MAX = 1e-3  # NTP may pull a clock by 5e-4, adjtimex's tick by 1e-1
+STEP_NS_MIN = 10_000  # in addition to the readings' uncertainty
+SLEW_SHARE_MAX = 1e-3  # NTP may slew a clock by 5e-4, adjtimex's tick by 1e-1
 BUSY_SHARE_MIN = 0.95  # of the measure phase on a CPU or waiting for one: the thread always wanted to run
 THROTTLED_SHARE_MIN = 0.8  # of what the kernel takes from a thread that always wants to run
 
@@ -24,7 +24,7 @@ LOSS_COUNTERS = {
 
 
 def clock_stepped(clocks: Clocks) -> Iterator[str]:
-    """The system's clocks moved against each other while the trial ran."""
+    """The system's clocks moved relative to each other during the trial."""
     slack_ns = STEP_NS_MIN + clocks.uncertainty_ns
     wall, asleep, slewed = clocks.wall_step_ns, clocks.suspended_ns, clocks.slewed_ns
     if wall is not None and abs(wall) > slack_ns + abs(asleep or 0):
@@ -40,7 +40,7 @@ def clock_stepped(clocks: Clocks) -> Iterator[str]:
 
 
 def transport_mismatch(observed: Observed) -> Iterator[str]:
-    """An edge's messages can't have gone the way that its adapters claim."""
+    """An edge's messages can't have used the transport its adapters claim."""
     for match in observed.matches:
         if not match.agrees:
             observation = f"observed: {match.seen or 'nothing known'} ({match.evidence})"
@@ -48,9 +48,9 @@ def transport_mismatch(observed: Observed) -> Iterator[str]:
 
 
 def realtime_throttled(observed: Observed, window_ns: int) -> Iterator[str]:
-    """The kernel stopped a real-time thread because its share of a period was used up.
+    """The kernel stopped a real-time thread because it had used up its share of a period.
 
-    The kernel counts no such stops, but accounts for what each thread ran and waited: a SCHED_FIFO thread
+    The kernel does not count such stops, but records how long each thread ran and waited. A SCHED_FIFO thread
     that always wanted to run, and waited for about what the limit takes in every period, was stopped.
     """
     for thread in observed.realtime_threads:
@@ -71,10 +71,10 @@ def _always_wanted(thread: RealtimeThread, window_ns: int) -> bool:
 
 
 def _taken_ns(limit: RealtimeLimit, window_ns: int) -> float:
-    """What the limit takes at least from a thread that always wants to run.
+    """The least that the limit takes from a thread that always wants to run.
 
-    Newer kernels stop it only while ordinary threads starve, so not in every period: half of those that lie
-    whole in the window count, and at least one. 0 where the window is shorter than a period.
+    Newer kernels stop it only while ordinary threads starve, so not in every period: half of the periods that
+    lie completely in the window count, and at least one. 0 if the window is shorter than a period.
     """
     periods = window_ns // (limit.period_us * 1000)
     counted = max(1, periods // 2) if periods else 0
@@ -82,9 +82,9 @@ def _taken_ns(limit: RealtimeLimit, window_ns: int) -> float:
 
 
 def where_lost(observed: Observed | None) -> str:
-    """What the kernel counted that may explain lost messages; empty if nothing.
+    """The kernel counters that may explain lost messages; empty if there are none.
 
-    The counters are of the whole trial, warm-up and drain included, and count datagrams and fragments.
+    The counters cover the whole trial, including warm-up and drain, and count datagrams and fragments.
     """
     if observed is None:
         return ""
@@ -99,7 +99,7 @@ def where_lost(observed: Observed | None) -> str:
 
 
 def trial_causes(observed: Observed | None, window_ns: int) -> Iterator[str]:
-    """Every reason that is found from outside."""
+    """Every reason found from outside."""
     if observed is None:
         return
     for clocks in (observed.clocks, *observed.other_clocks):
@@ -109,7 +109,7 @@ def trial_causes(observed: Observed | None, window_ns: int) -> Iterator[str]:
 
 
 def columns(observed: Observed | None, edge: str) -> Mapping[str, Any]:
-    """The columns of cells.parquet that come from outside, for one edge."""
+    """The externally observed columns of cells.parquet, for one edge."""
     if observed is None:
         return {}
     values: dict[str, Any] = {f"kernel_{name}": value for name, value in observed.kernel.items()}

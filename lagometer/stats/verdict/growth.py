@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a queue builds up in a trial: the median response time grows as the measure phase goes on.
+"""Whether a queue builds up in a trial: the median response time grows during the measure phase.
 
-Between the medians of the first and of the last third of the messages the response time grows by some share
-of the time that passes. That is a queue if it is more than 1 %, amounts to two messages at least, and is more
-than chance brings about: the medians' 99 % intervals (sign test) are apart. `lagometer search` and the
-warning `queue-builds-up` share this judgement; docs/methodology/sustained-rate.md explains it.
+Between the medians of the first and the last third of the messages, the response time grows by some share of
+the elapsed time. A queue builds up if the growth is more than 1 %, amounts to at least two messages, and
+exceeds chance: the medians' 99 % intervals (sign test) do not overlap. `lagometer search` and the warning
+`queue-builds-up` share this judgement; docs/methodology/sustained-rate.md explains it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import polars as pl
 from lagometer.stats.interval.medians import median_interval
 from lagometer.store import format as form
 
-GROWTH_MAX = 0.01  # what is taken keeps up with 99 % of what is sent, as for `rate-missed`
-MESSAGES_MIN = 2.0  # by which a backlog grows: less is no queue but one message that waits now and then
-THIRD_MIN = 10  # messages in a third of them
-CHANCE = 0.01  # of a median beyond its interval
+GROWTH_MAX = 0.01  # the reader keeps up with 99 % of what is sent, as for `rate-missed`
+MESSAGES_MIN = 2.0  # growth of a backlog; less is not a queue but one message that waits now and then
+THIRD_MIN = 10  # messages in one third
+CHANCE = 0.01  # that a median lies outside its interval
 
 
 @dataclass(frozen=True)
 class Growth:
     """How the response time grew in a trial.
 
-    per_s: seconds per second of sending; waiting: messages under way at a time in the last third, as many as
-    come while one is under way (Little, *A Proof for the Queuing Formula: L = λW*, Operations Research 9,
-    1961); builds_up: whether that is a queue.
+    per_s: seconds per second of sending. waiting: messages under way at a time in the last third, i.e. as
+    many as arrive while one is under way (Little, *A Proof for the Queuing Formula: L = λW*, Operations
+    Research 9, 1961). builds_up: whether that is a queue.
     """
 
     per_s: float
@@ -38,15 +38,15 @@ class Growth:
 
     @property
     def slope(self) -> float:
-        """The same per second that passes at the reader, which is what a longer trial would add: where each
-        message waits 5 ms more than the one before, and one is taken each 15 ms, a third.
+        """The growth per second at the reader, which is what a longer trial would add. Example: if each
+        message waits 5 ms more than the one before, and one is taken every 15 ms, it is a third.
         """
         return self.per_s / (1.0 + self.per_s) if self.per_s > -1.0 else self.per_s
 
 
 def response_growth(samples: pl.DataFrame, edge: str = form.END_TO_END) -> Growth | None:
-    """The growth on an edge over the measure phase's delivered messages; from publishing where no schedule
-    says when they were due. None with fewer than ten messages in each third.
+    """The growth on an edge over the measure phase's delivered messages; measured from publishing if no
+    schedule says when they were due. None with fewer than ten messages in each third.
     """
     due = pl.coalesce("intended_ns", "publish_ns")
     times = (

@@ -16,14 +16,14 @@ Environment = Mapping[str, Any]
 
 TIMER_SLACK_DEFAULT_NS = 50_000
 CLOCK_READ_NS_MAX = (
-    100.0  # a read through the vDSO takes some 20 to 60 ns, one by system call several hundred
+    100.0  # a read through the vDSO takes 20 to 60 ns, a system call several hundred
 )
 CLOCK_READ_NS_TERRIBLE = 1000.0
 EXIT_LATENCY_US_MAX = 10
 LOAD_SHARE_MAX = 0.3  # of the CPUs, over the last minute
 SWAPPINESS_MAX = 10
 STEAL_SHARE_MAX = 0.01
-SOCKET_BYTES_WANTED = 4 * 1024 * 1024  # some messages of 1 MB in flight
+SOCKET_BYTES_WANTED = 4 * 1024 * 1024  # a few messages of 1 MB in flight
 FRAGMENT_BYTES_WANTED = 4 * 1024 * 1024
 SHARED_MEMORY_BYTES_WANTED = 256 * 1024 * 1024
 MEMLOCK_BYTES_WANTED = 64 * 1024 * 1024
@@ -56,7 +56,7 @@ def examine(environment: Environment) -> tuple[Finding, ...]:
 
 
 def _known(value: Any) -> Any:
-    """The value; KeyError, that is the verdict `unknown`, if there is none."""
+    """The value; raises KeyError, meaning the verdict `unknown`, if there is none."""
     if value is None:
         raise KeyError
     return value

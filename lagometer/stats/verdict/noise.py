@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether something beside the trial disturbed it. Noise is a flag, not a failure: figures are given with and
-without the trials that have it. It is judged from causes, never from a latency."""
+"""Whether something outside the trial disturbed it. Noise is a flag, not a failure: figures are shown with
+and without noisy trials. It is judged from causes, never from a latency."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from lagometer.store.facts import TrialFacts
 from lagometer.store.observed import MachineLoad
 
-OTHERS_SHARE_MAX = 0.05  # of all CPUs' time, taken by processes that are not the trial's
+OTHERS_SHARE_MAX = 0.05  # of all CPUs' time, used by processes outside the trial
 STOLEN_SHARE_MAX = 0.01  # as `lagometer doctor`
-PREEMPTED_SHARE_MAX = 0.1  # involuntary switches of the workers per message delivered
+PREEMPTED_SHARE_MAX = 0.1  # involuntary switches of the workers per delivered message
 PREEMPTED_MIN = 10
 
 NOISES = {
@@ -24,7 +24,7 @@ NOISES = {
 
 
 def noise_of(facts: TrialFacts, delivered: int) -> tuple[str, ...] | None:
-    """The causes of noise, each a code word of NOISES, ": " and how much; None if nobody looked.
+    """The causes of noise, each a code word of NOISES, ": " and the amount; None if nothing was recorded.
 
     delivered: messages of all edges in the measure phase.
     """
@@ -44,7 +44,8 @@ def _others(facts: TrialFacts, load: MachineLoad) -> Iterator[str]:
     observed = facts.observed
     if observed is None or not load.capacity_ns or load.busy_ns is None or measure_ns <= 0:
         return
-    # What workers, daemons and links used is known of the measure phase alone; beside it they do the same.
+    # The usage of workers, daemons and links is known only for the measure phase; outside it they do the
+    # same.
     phase_ns = facts.cpu_ns + (observed.link_cpu_ns or 0)
     own_ns = phase_ns * observed.window_ns / measure_ns + (observed.interference_cpu_ns or 0)
     share = (load.busy_ns - own_ns) / load.capacity_ns

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a cell keeps up with the rate at which its sources send, judged from one trial.
+"""Whether a cell keeps up with its sources' rate, judged from one trial.
 
-It does if the trial is valid, no more than a given share of the messages did not arrive, and no queue builds
-up (growth.py; docs/methodology/sustained-rate.md).
+It does if the trial is valid, at most a given share of the messages did not arrive, and no queue builds up
+(growth.py; docs/methodology/sustained-rate.md).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import polars as pl
 from lagometer.stats.verdict.growth import response_growth
 from lagometer.store import format as form
 
-# What too much load brings about; any other reason says nothing about the rate.
+# The effects of too much load; any other reason says nothing about the rate.
 OF_LOAD = frozenset({"rate-missed", "saturated", "nothing-received", "lost-keep-all", "no-memory"})
 _ABSENT = ("lost", "overwritten", "censored", "rejected")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one trial says of its rate.
+    """What one trial says about its rate.
 
-    sustained: None if it can't be told, then `why` says what went wrong; loss: share of the messages that did
-    not arrive; growth: of the response time, in seconds per second, None with too few messages.
+    sustained: None if it can't be determined; `why` then says what went wrong. loss: share of the messages
+    that did not arrive. growth: of the response time, in seconds per second; None with too few messages.
     """
 
     sustained: bool | None

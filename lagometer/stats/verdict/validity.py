@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a trial can be trusted. Judged from causes, never from the latency that it gave.
+"""Whether a trial can be trusted. This is judged from causes, never from its latency.
 
-Every reason and warning begins with its code word. docs/methodology/validity.md says what each means and
-what to do.
+Every reason and warning begins with its code word. docs/methodology/validity.md explains each and says what
+to do.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ REASONS = {
 WORSE = {
     "lost": "lost-keep-all",
     "reordered": "reordered-reliable",
-}  # the reason that makes a warning needless
+}  # the reason that makes a warning redundant
 WARNINGS = {
     "lost": "messages were lost (BEST_EFFORT)",
     "overwritten": "messages were dropped before they were taken (RELIABLE with KEEP_LAST or a lifespan)",
@@ -77,13 +77,13 @@ WARNINGS = {
     "not-steady": "no steady state began within the bounds of the warm-up",
 }
 
-LACKING = ("lost", "overwritten")  # messages that a lifespan explains, too
+LACKING = ("lost", "overwritten")  # messages that a lifespan also explains
 
 
 def judge(
     facts: TrialFacts, summary: pl.DataFrame, growths: Mapping[str, Growth] | None = None
 ) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
-    """Whether the trial is valid, the reasons why not, and warnings. `summary`: what summarise() gives;
+    """Whether the trial is valid, the reasons why not, and warnings. `summary`: the result of summarise().
     `growths`: of each edge's response time.
 
     A reason is a code word of REASONS, mostly followed by ": ", who and how many; the conductor's come first.
@@ -104,14 +104,14 @@ def judge(
 
 
 def is_saturated(reasons: Iterable[str]) -> bool:
-    """Whether a trial that is not valid for these reasons is saturated, and not failed."""
+    """Whether a trial that is invalid for these reasons is saturated rather than failed."""
     words = {reason.partition(":")[0] for reason in reasons}
     return words == {SATURATED}
 
 
 def _never_measured(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> bool:
     """The trial ended before its measure phase, or nobody sent anything in it, and a reason says why: nothing
-    else can be blamed."""
+    else is to blame."""
     sent = any(row.get("sent") for row in rows.values())
     return bool(facts.reasons) and (facts.measure_end_ns <= facts.measure_begin_ns or not sent)
 
@@ -134,15 +134,15 @@ def _rate_missed(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator
         if writer.due is None and not writer.period_ns:
             continue
         row = rows.get(edge.name, {})
-        # What the middleware rejected was offered in time: that is a class of its own.
+        # Messages the middleware rejected were offered in time: they are a class of their own.
         offered = round((row.get("rate_achieved_hz") or 0.0) * window_ns / 1e9) + int(
             row.get("rejected") or 0
         )
-        if not edge.is_whole:  # what was sent while nobody was there has no row: the writer's own word counts
+        if not edge.is_whole:  # what was sent while nobody was there has no row: the writer's count applies
             window_ns = facts.measure_end_ns - facts.begin_ns
             offered = writer.sent + writer.rejected
         due = window_ns // writer.period_ns if writer.period_ns else (writer.due or 0)
-        # So many less may be published where the window's ends fall between two ticks.
+        # This many fewer may be published if the window's ends fall between two ticks.
         if offered < RATE_SHARE_MIN * due - writer.at_once:
             reached_hz = offered / (window_ns / 1e9)
             asked_hz = 1e9 / writer.period_ns if writer.period_ns else due / (window_ns / 1e9)
@@ -153,7 +153,7 @@ def _rate_missed(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterator
 
 
 def _one_of_each_stream(facts: TrialFacts) -> Iterator[EdgeSpec]:
-    """The first edge of each stream whose subscriber was there all the time, or else the first."""
+    """The first edge of each stream whose subscriber was there all the time, or otherwise the first."""
     by_stream: dict[int, EdgeSpec] = {}
     for edge in facts.edges:
         if edge.stream not in by_stream or (edge.is_whole and not by_stream[edge.stream].is_whole):
@@ -227,7 +227,7 @@ def _classes(facts: TrialFacts, rows: dict[str, dict[str, Any]], reasons: list[s
 
 
 def _lifespan(facts: TrialFacts, word: str, names: Sequence[str]) -> str:
-    """The shortest lifespan of the edges, where messages may be missing for it."""
+    """The shortest lifespan of the edges, if messages may be missing because of it."""
     spans = [edge.lifespan_ns for edge in facts.edges if edge.name in names and edge.lifespan_ns]
     return f", with a lifespan of {min(spans) / 1e6:.6g} ms" if spans and word in LACKING else ""
 
@@ -246,7 +246,7 @@ def _queues(facts: TrialFacts, growths: Mapping[str, Growth]) -> Iterator[str]:
     depth = facts.factors.get("depth")
     edges = {edge: growth for edge, growth in growing.items() if edge != form.END_TO_END}
     for edge, growth in edges.items():
-        # The publisher and the subscriber may keep that many each.
+        # The publisher and the subscriber may each keep that many.
         if isinstance(depth, int) and growth.waiting > 2 * depth + 1:
             text += f"; {growth.waiting:.0f} messages wait on {edge}, where depth is {depth}"
     yield text
