@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured: the decoded records of workers, the files of a campaign, the machine it ran on."""
+"""Stores what was measured: decoded worker records, the files of a campaign, and its machine."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of a host whose clock is not the conductor's, brought to the conductor's.
+"""Converts records of a host whose clock is not the conductor's to the conductor's clock.
 
-That is exact enough for phases, and not for a latency: the offset is known to within its bound only.
+That is exact enough for phases but not for a latency, because the offset is known only within its bound.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 
 from lagometer.store.records import Lane
 
-# Times of CLOCK_MONOTONIC; `source_time_ns` is the middleware's own and no time of ours.
+# Times of CLOCK_MONOTONIC; `source_time_ns` is the middleware's own and not one of our times.
 TIMES = ("intended_ns", "publish_ns", "published_ns", "signalled_ns", "woken_ns", "taken_ns", "handled_ns")
 TIMES_NS = frozenset((*TIMES, "time_ns"))
 
 
 def on_our_clock(lanes: Iterable[Lane], offset_ns: int) -> list[Lane]:
-    """Returns the lanes with every time less by the host's offset; what was not observed stays 0."""
+    """Returns the lanes with the host's offset subtracted from every time; values not observed stay 0."""
     return [_shifted(lane, offset_ns) for lane in lanes] if offset_ns else list(lanes)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the manifest tells of a cell's adapters: the settings in force, and what was observed beside them."""
+"""What the manifest says about a cell's adapters: the settings in force, and other observed values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Manifest = Mapping[str, Any]
 def effective_of_both(
     a: tuple[Manifest, str], b: tuple[Manifest, str]
 ) -> tuple[dict[Place, object], dict[Place, object]]:
-    """What held in two cells, each a manifest and an id, by place.
+    """The values in force in two cells, each given as a manifest and an id, by place.
 
-    A setting has its value. What was observed has the name `observed: …`, and a list where workers or trials
-    told several values; it is left out if either was measured by a lagometer that did not keep it.
+    A setting has its value. An observed value has the name `observed: …`, and is a list if workers or trials
+    reported several values. It is left out if either cell was measured by a lagometer that did not store it.
     """
     described = _described(*a), _described(*b)
     all_observed = all(OBSERVED in entry for entries in described for entry in entries)

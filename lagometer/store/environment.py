@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""environment.json: the machine, and what on it bears on latency (docs/FORMAT.md). Never an error."""
+"""environment.json: the machine and what on it affects latency (docs/FORMAT.md). Never raises an error."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SANITIZERS = (b"__asan_init", b"__tsan_init", b"__ubsan_handle")
 
 
 def collect() -> dict[str, Any]:
-    """The environment as it is now; a value that can't be read is None. `completed` ends it."""
+    """The environment as it is now; a value that can't be read is None. `completed` finishes it."""
     worker = _worker()
     facts: dict[str, Callable[[], object]] = {
         "hostname": socket.gethostname,
@@ -96,12 +96,12 @@ def load_now() -> list[float] | None:
 
 
 def ticks_now() -> dict[str, int] | None:
-    """Ticks of all CPUs since boot: `total`, and `steal`, those that a hypervisor gave to others."""
+    """Ticks of all CPUs since boot: `total`, and `steal`: those a hypervisor gave to others."""
     return machine.processor_ticks()
 
 
 def completed(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """The environment of a campaign that has ended: with the load and the stolen ticks of now as `after`."""
+    """The environment of a finished campaign: adds the current load and stolen ticks as `after`."""
     whole = dict(environment)
     for name, value in (("load", load_now()), ("steal_ticks", ticks_now())):
         before = environment.get(name)
@@ -110,7 +110,8 @@ def completed(environment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _or_none(read: Callable[[], object]) -> object:
-    # A file may be absent, unreadable or of another kernel's form; a campaign does not fail for that.
+    # A file may be missing, unreadable or in another kernel's format; a campaign does not fail because of
+    # that.
     try:
         return read()
     except Exception:
@@ -118,7 +119,7 @@ def _or_none(read: Callable[[], object]) -> object:
 
 
 def _machine_id() -> str | None:
-    """Tells machines apart without giving away the id that the distribution asks to keep confidential."""
+    """Distinguishes machines without revealing the id that the distribution asks to keep confidential."""
     identity = machine.read_text("/etc/machine-id")
     return hashlib.sha256(f"lagometer:{identity}".encode()).hexdigest()[:16] if identity else None
 
@@ -140,7 +141,7 @@ def _worker() -> Path | None:
 
 
 def _compiler(worker: Path | None) -> str | None:
-    """What the worker was compiled by, as the compiler itself notes it in the program's comment section."""
+    """The compiler that built the worker, from the comment section it left in the program."""
     if worker is None:
         return None
     note = re.search(rb"(GCC: \([^)\0]*\) [0-9.]+|[A-Za-z ]*clang version [0-9.]+)", worker.read_bytes())
@@ -148,7 +149,7 @@ def _compiler(worker: Path | None) -> str | None:
 
 
 def _build_type(worker: Path | None) -> str | None:
-    """CMake's build type of the worker, or `guard`, `sanitized` for a test build; None if not to be seen."""
+    """CMake's build type of the worker, or `guard`, `sanitized` for a test build; None if not visible."""
     if worker is None:
         return None
     content = worker.read_bytes()
@@ -166,7 +167,7 @@ def _build_type(worker: Path | None) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout that this package runs from, if it does; read without starting git."""
+    """The commit of the checkout this package runs from, if any; read without starting git."""
     git = Path(__file__).resolve().parents[2] / ".git"
     if git.is_file():  # a linked work tree
         git = Path((machine.read_text(git) or "").removeprefix("gitdir: "))

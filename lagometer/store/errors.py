@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with stored results. Each message says what, where, and what to do."""
+"""Errors in stored results. Each message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class StoreError(Exception):
 
 
 class CampaignError(StoreError):
-    """A folder is no campaign, or one that this version cannot read."""
+    """A folder is not a campaign, or this version cannot read it."""
 
 
 class RecordsError(StoreError):
-    """A block of records is not what docs/PROTOCOL.md describes."""
+    """A block of records does not match docs/PROTOCOL.md."""

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time stamps that the hosts of a trial exchanged, from which it is told how their clocks stood to each
-other."""
+"""Time stamps that a trial's hosts exchanged; they show the offset between the hosts' clocks."""
 
 from __future__ import annotations
 
@@ -14,17 +13,17 @@ import polars as pl
 from lagometer.store.format import EXCHANGES_SCHEMA
 
 Times = npt.NDArray[np.int64]
-UNKNOWN = -1  # how long something had lain in the kernel, where the kernel's stamp is not known
+UNKNOWN = -1  # how long something waited in the kernel, if the kernel's stamp is unknown
 _NONE: Times = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Exchanges:
-    """Questions of one host to another, an entry for each that was answered.
+    """Questions from one host to another, with one entry per answered question.
 
-    sent, returned: on the clock of who asked; received, answered: on the other's. received_lain,
-    returned_lain: how long question and answer had lain in the kernel before `received` and `returned`, in
-    ns, or UNKNOWN; of none where they are left out.
+    sent, returned: on the asking side's clock. received, answered: on the other's. received_lain,
+    returned_lain: how long question and answer waited in the kernel before `received` and `returned`, in ns,
+    or UNKNOWN; UNKNOWN for all if left out.
     """
 
     sent: Times
@@ -43,7 +42,7 @@ class Exchanges:
         return len(self.sent)
 
     def shifted(self, asking_ns: int, answering_ns: int) -> Exchanges:
-        """Returns them with so much taken off the clock of who asked, and off that of who answered."""
+        """Returns the exchanges with these amounts subtracted from the asking and answering sides' clocks."""
         return Exchanges(
             self.sent - asking_ns,
             self.received - answering_ns,
@@ -54,7 +53,7 @@ class Exchanges:
         )
 
     def by_kernel(self) -> Exchanges:
-        """Returns those whose question and answer the kernel stamped, with its stamps for the agents'."""
+        """Returns the exchanges stamped by the kernel in both directions, with its stamps for the agents'."""
         known = (self.received_lain >= 0) & (self.returned_lain >= 0)
         return Exchanges(
             self.sent[known],
@@ -64,16 +63,16 @@ class Exchanges:
         )
 
     def round_trips(self) -> Times:
-        """Returns how long question and answer were on their ways, without what lay between them."""
+        """Returns how long question and answer were under way, without the time between them."""
         return (self.returned - self.sent) - (self.answered - self.received)
 
 
 @dataclass(frozen=True)
 class HostExchanges:
-    """What two hosts exchanged in a trial, brought to the conductor's clock as everything else is.
+    """What two hosts exchanged in a trial, converted to the conductor's clock like everything else.
 
-    clock, other_clock: whose clock each has, as in an `EdgeSpec`; drift: by how much the two may run apart at
-    most, as a share; symmetric: the user names the link so.
+    clock, other_clock: which clock each host has, as in an `EdgeSpec`. drift: by how much the two may run
+    apart at most, as a share. symmetric: the user declares the link symmetric.
     """
 
     host: str
@@ -93,7 +92,7 @@ def exchanges_of(stamps: Sequence[Sequence[int]]) -> Exchanges:
 
 
 def exchanges_frame(exchanges: Sequence[HostExchanges]) -> pl.DataFrame | None:
-    """Returns them as `exchanges/…` has them, in the order of asking; None if there are none."""
+    """Returns the exchanges in the format of `exchanges/…`, in the order of asking; None without any."""
     frames = [
         pl.DataFrame(
             {
@@ -115,5 +114,5 @@ def exchanges_frame(exchanges: Sequence[HostExchanges]) -> pl.DataFrame | None:
 
 
 def _known(lain: Times) -> pl.Series:
-    """Returns them with null for what is not known."""
+    """Returns the times with null for unknown ones."""
     return pl.Series(lain).set(pl.Series(lain) < 0, None)

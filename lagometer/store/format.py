@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a campaign (docs/FORMAT.md): their columns, and how they are written.
 
-Every file appears whole or not at all: it is written beside its place, synced and renamed.
+Every file appears whole or not at all: it is written next to its final path, synced and renamed.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ ENVIRONMENT = "environment.json"
 JOURNAL = "journal.jsonl"
 CELLS = "cells.parquet"
 SAMPLES = "samples"
-EVENTS = "events"  # likewise: what the middleware reported of endpoints
+EVENTS = "events"  # likewise: the middleware's reports about endpoints
 EXCHANGES = "exchanges"  # likewise: time stamps that hosts exchanged
-CAPTURES = "captures"  # a folder like that of the samples: packets, a file for each trial and host
+CAPTURES = "captures"  # a folder like the samples': packets, one file per trial and host
 RESOURCES = "resources"  # likewise: what the processes of a trial cost
-STAMPS = "stamps"  # a folder like that of the samples: when messages were in which layer
-PARTIAL = ".partial"  # ends the name of a file that is being written; it begins with a dot
+STAMPS = "stamps"  # a folder like the samples': when messages were in which layer
+PARTIAL = ".partial"  # suffix of a file that is being written; its name begins with a dot
 LAYER_FILES = "layers"  # likewise: the way of each message, layer by layer
-SCHEDULER = "scheduler"  # likewise: of each stay in a layer how long its thread slept, waited and ran
+SCHEDULER = "scheduler"  # likewise: for each stay in a layer, how long its thread slept, waited and ran
 ESTIMATES = "estimates.parquet"
 FLOOR = "floor.json"
-CONFORMANCE = "conformance.json"  # written by `lagometer conformance --out`, if anybody asked for it
+CONFORMANCE = "conformance.json"  # written by `lagometer conformance --out`, if requested
 CONTROL = "control"  # a folder of the same layout: the trials of the control cell
 LONG = "long"  # likewise: the long trials
 
 END_TO_END = "end-to-end"
-ARROW = "→"  # in the name of every edge; no chain has it in its name
+ARROW = "→"  # in the name of every edge, and of no chain
 
 PHASES = ("warm-up", "measure", "drain")
 OUTCOMES = ("delivered", "lost", "overwritten", "censored", "rejected", "duplicate", "unmatched")
 
-ROW_GROUP_ROWS = 1 << 18  # of a file's parts, which readers take side by side
+ROW_GROUP_ROWS = 1 << 18  # of a file's parts, which readers read in parallel
 
 CHAIN_PARTS = ("communication_ns", "computation_ns", "idle_ns")  # of named chains
 CAUSE = pl.Struct({"stream": pl.UInt32(), "sequence": pl.UInt64()})
@@ -167,13 +167,13 @@ COUNTS = (
     "resent",
     "unmatched",
 )
-LOST_ORDER = ("p50", "p90", "p99", "p999")  # of latency with lost messages as infinite
+LOST_ORDER = ("p50", "p90", "p99", "p999")  # of latency with lost messages counted as infinite
 LATENCY_ORDER = ("min", "p25", "p50", "p75", "p90", "p99", "p999", "max")
 SENDING_FIGURES = ("response", "send_lag", "blocked")
 SENDING_ORDER = ("p50", "p90", "p99", "max")
 LAYERS = ("signalled", "woken", "wake", "take", "handle")
 LAYER_ORDER = ("p50", "p99")
-# Of named chains: the whole, from first publishing to the end of the last callback, its parts, and ages.
+# Of named chains: the whole, from the first publish to the end of the last callback, its parts, and ages.
 CHAIN_FIGURES = ("whole", "communication", "computation", "idle", "half_round_trip")
 JOINING_COLUMNS = (
     "join_process_ns",
@@ -295,7 +295,7 @@ FIGURES_SCHEMA: dict[str, pl.DataType] = {
     "wire_bytes_per_payload_byte": pl.Float64(),
     **{f"resources_{name}": pl.Int64() for name in RESOURCE_COUNTS},
 }
-# Before `deadline_k` could be chosen it was ten, and a column bore that name.
+# Before `deadline_k` was configurable, it was ten and part of a column's name.
 FORMER_K, FORMER_MET_MIN = 10, "deadline_met_of_10_min"
 
 ESTIMATES_SCHEMA: dict[str, pl.DataType] = {
@@ -316,18 +316,18 @@ ESTIMATES_SCHEMA: dict[str, pl.DataType] = {
     "low_share": pl.Float64(),
     "high_share": pl.Float64(),
 }
-SHARES = ("estimate_share", "low_share", "high_share")  # of estimates.parquet; not in the first ones written
+SHARES = ("estimate_share", "low_share", "high_share")  # of estimates.parquet; missing in the first ones
 
 
 def of_single_edges() -> pl.Expr:
-    """Whether a row is of an edge, not of `end-to-end` or of a named chain, which count messages again."""
+    """Whether a row is for an edge; `end-to-end` and named chains count the same messages again."""
     return pl.col("edge").cast(pl.String()).str.contains(ARROW, literal=True)
 
 
 def cells_schema(factors: Iterable[str] = ()) -> dict[str, pl.DataType]:
-    """Columns of cells.parquet; every known factor has one, further ones are text.
+    """Columns of cells.parquet. Every known factor has one; additional ones are text.
 
-    The types do not depend on the values, so the rows of any two trials go together.
+    The types do not depend on the values, so the rows of any two trials can be concatenated.
     """
     extra = {name: pl.String() for name in factors if name not in FACTOR_TYPES and name not in FIGURES_SCHEMA}
     return {**FIGURES_SCHEMA, **FACTOR_TYPES, **extra}
@@ -339,7 +339,7 @@ def empty_cells() -> pl.DataFrame:
 
 
 def cells_of_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
-    """cells.parquet from the `rows` of the journal; what a row does not have is null."""
+    """cells.parquet from the `rows` of the journal; values a row does not have are null."""
     current = [_current(row) for row in rows]
     schema = cells_schema(dict.fromkeys(name for row in current for name in row))
     absent = dict.fromkeys(schema)
@@ -347,7 +347,7 @@ def cells_of_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
 
 
 def _current(row: Mapping[str, object]) -> Mapping[str, object]:
-    """A row with the names of today's columns."""
+    """A row with the current column names."""
     if FORMER_MET_MIN not in row:
         return row
     other_columns = {name: value for name, value in row.items() if name != FORMER_MET_MIN}
@@ -411,12 +411,12 @@ def _write_parquet(frame: pl.DataFrame, path: Path) -> int:
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:
-    """The file in memory, so that its size is known and a full disk shows as a plain OSError.
+    """Builds the file in memory, so that its size is known and a full disk shows as a plain OSError.
 
-    Times and sequence numbers mostly ascend: kept as differences they take half the room and are read in half
-    the time. Polars reads that encoding, but writes it not.
+    Times and sequence numbers mostly ascend: stored as differences, they take half the space and are read in
+    half the time. Polars reads that encoding but does not write it.
     """
-    import pyarrow as pa  # whoever only reads does without
+    import pyarrow as pa  # only writing needs it
     import pyarrow.parquet as pq
 
     table = frame.rechunk().to_arrow()
@@ -435,7 +435,7 @@ def _parquet(frame: pl.DataFrame) -> bytes:
 
 
 def keep_file(partial: Path, path: Path) -> None:
-    """Gives a file that was written piece by piece its name, if there is one. Raises OSError."""
+    """Gives a file that was written in pieces its final name, if the file exists. Raises OSError."""
     if not partial.exists():
         return
     descriptor = os.open(partial, os.O_RDONLY | os.O_CLOEXEC)
@@ -448,7 +448,7 @@ def keep_file(partial: Path, path: Path) -> None:
 
 
 def write_bytes_atomic(content: bytes, path: Path) -> int:
-    """Replaces `path` by this content, or leaves it be and raises OSError: its name, the bytes needed."""
+    """Replaces `path` with this content, or leaves it and raises OSError: its name, the bytes needed."""
     beside_path = path.with_name(f".{path.name}{PARTIAL}")
 
     def write() -> None:
@@ -480,7 +480,7 @@ def _naming(path: Path, needed_bytes: int, action: Callable[[], None]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Puts the names in a folder on the disk. Raises OSError."""
+    """Syncs a folder's entries to the disk. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an option that was asked for is in force, by what the adapter's objects report.
+"""Whether a requested option is in force, according to the adapter's objects.
 
-An adapter reports effective settings, often by the middleware's own names and in its units. Its sidecar says
-for each option which setting tells (`reported`, docs/adapters/sidecar.md); without that it is the one of the
-option's name. What equals the vendor's own value is left out of a report.
+An adapter reports effective settings, often with the middleware's own names and units. For each option, its
+sidecar says which setting shows the value (`reported`, docs/adapters/sidecar.md); by default, the one with
+the option's name. Values that equal the vendor's own are left out of a report.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What is known of an option. in_force: None if nothing tells; setting, value: what the adapter reports
-    instead, where another value is in force; silent: the settings that could have told."""
+    """What is known about an option. in_force: None if nothing shows it. setting, value: what the adapter
+    reports instead, if another value is in force. silent: the settings that could have shown it."""
 
     in_force: bool | None
     setting: str = ""
@@ -31,10 +31,10 @@ class Confirmation:
 def confirmation(
     option: str, asked: object, declared: Json, reported: Callable[[str], Sequence[object]]
 ) -> Confirmation:
-    """Holds an option's value against what is reported.
+    """Compares an option's value with what is reported.
 
-    declared: the option as its sidecar has it (`default`, `reported`); reported: all values that the
-    adapter's objects report of a setting.
+    declared: the option as in its sidecar (`default`, `reported`). reported: all values that the adapter's
+    objects report for a setting.
     """
     entries: Sequence[Json] | None = declared.get("reported")
     by_name: Sequence[Json] = [{"setting": option}]
@@ -42,7 +42,7 @@ def confirmation(
     for entry in by_name if entries is None else entries:
         name, values = entry["setting"], entry.get("values")
         if values and _word(asked) not in values:
-            continue  # this setting says nothing of such a value
+            continue  # this setting does not show such a value
         expected = values[_word(asked)] if values else _times(asked, entry.get("times") or 1)
         reported_values = reported(name)
         for value in reported_values:
@@ -52,12 +52,12 @@ def confirmation(
         left_out = expected is None or alike(expected, declared.get("default") if usual is None else usual)
         confirmed = confirmed or bool(reported_values) or left_out
         silent.append(name)
-    # An option that has its default asks for nothing.
+    # An option at its default requests nothing.
     return Confirmation(True if confirmed or asked == declared.get("default") else None, silent=tuple(silent))
 
 
 def alike(asked: object, in_force: object) -> bool:
-    """Whether a value as a study writes it is the one that is reported: sizes may have units."""
+    """Whether a value as written in a study equals the reported one: sizes may have units."""
     if isinstance(asked, str) and isinstance(in_force, (int, float)) and not isinstance(in_force, bool):
         try:
             return parse_payload_bytes(asked) == in_force

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single facts about this machine, each read from the kernel; None for whatever can't be read here."""
+"""Single facts about this machine, each read from the kernel; None if it can't be read here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRY_SECONDS_MAX = 2.0
 
 
 def read_text(path: str | Path) -> str | None:
-    """A small text file without its white space at the ends."""
+    """A small text file, stripped of leading and trailing white space."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -37,7 +37,7 @@ def read_text(path: str | Path) -> str | None:
 
 
 def read_number(path: str | Path) -> int | None:
-    """A file that holds one whole number."""
+    """A file that contains one whole number."""
     text = read_text(path)
     try:
         return int(text) if text is not None else None
@@ -46,7 +46,7 @@ def read_number(path: str | Path) -> int | None:
 
 
 def sysctl(name: str) -> int | str | None:
-    """The value of a sysctl by its dotted name: a number, or text where it has several."""
+    """A sysctl's value, by its dotted name: a number, or text if it has several."""
     text = read_text("/proc/sys/" + name.replace(".", "/"))
     if text is None:
         return None
@@ -54,7 +54,7 @@ def sysctl(name: str) -> int | str | None:
 
 
 def cpu() -> dict[str, object]:
-    """Model, cores, threads, frequency now, and the flags that bear on the clock."""
+    """Model, cores, threads, current frequency, and the flags that affect the clock."""
     text = read_text("/proc/cpuinfo") or ""
     fields = dict(re.findall(r"^([^\n:]+?)[ \t]*:[ \t]*(.*)$", text, re.MULTILINE))  # the last CPU's
     cores = {
@@ -96,7 +96,7 @@ def smt() -> bool | None:
 
 
 def idle_states() -> dict[str, object]:
-    """The idle driver and its states: name, latency of leaving it, disabled."""
+    """The idle driver and its states: name, exit latency, disabled."""
     states = [
         {
             "name": read_text(folder / "name"),
@@ -109,7 +109,7 @@ def idle_states() -> dict[str, object]:
 
 
 def preemption() -> str | None:
-    """How the kernel preempts itself: PREEMPT_RT, or the model in force, or what it was built with."""
+    """The kernel's preemption model: PREEMPT_RT, or the one in force, or the one it was built with."""
     if read_text("/sys/kernel/realtime") == "1":
         return "PREEMPT_RT"
     chosen = re.search(r"\((\w+)\)", read_text("/sys/kernel/debug/sched/preempt") or "")
@@ -123,7 +123,7 @@ def preemption() -> str | None:
 
 
 def kernel_configuration() -> str:
-    """The kernel's build options, empty if they are nowhere to be read."""
+    """The kernel's build options; empty if they can't be read anywhere."""
     try:
         with gzip.open("/proc/config.gz", "rt", encoding="utf-8") as stream:
             return stream.read()
@@ -132,7 +132,7 @@ def kernel_configuration() -> str:
 
 
 def virtualisation() -> str | None:
-    """`none`, or which hypervisor and which container this runs in, as far as they show themselves."""
+    """`none`, or the hypervisor and container this runs in, as far as they can be detected."""
     layers = []
     if "hypervisor" in (read_text("/proc/cpuinfo") or "").split():
         names = (read_text("/sys/hypervisor/type"), read_text("/sys/class/dmi/id/sys_vendor"))
@@ -150,7 +150,7 @@ def virtualisation() -> str | None:
 
 
 def capabilities() -> list[str] | None:
-    """The capabilities in force that bear on measuring."""
+    """The effective capabilities that matter for measuring."""
     mask = re.search(r"^CapEff:\s*([0-9a-f]+)$", read_text("/proc/self/status") or "", re.MULTILINE)
     if mask is None:
         return None
@@ -169,9 +169,9 @@ def limits() -> dict[str, dict[str, int | None]]:
 
 
 def clock_read_ns(reads: int = 5000, rounds: int = 5) -> float:
-    """What reading CLOCK_MONOTONIC costs, in ns, an upper bound: it contains the making of a Python number.
+    """The cost of reading CLOCK_MONOTONIC, in ns. It is an upper bound: it includes creating a Python number.
 
-    The fastest of several rounds, less the cost of calling an empty function of the same kind.
+    The fastest of several rounds, minus the cost of calling an empty function of the same kind.
     """
 
     def fastest(call: Callable[[], object]) -> float:
@@ -186,7 +186,7 @@ def clock_read_ns(reads: int = 5000, rounds: int = 5) -> float:
 
 
 def processor_ticks() -> dict[str, int] | None:
-    """Ticks of all CPUs since boot: all, and those that the hypervisor took away (steal)."""
+    """Ticks of all CPUs since boot: all of them, and those the hypervisor took away (steal)."""
     first = (read_text("/proc/stat") or "").partition("\n")[0].split()
     if first[:1] != ["cpu"] or len(first) < 9:
         return None
@@ -194,7 +194,7 @@ def processor_ticks() -> dict[str, int] | None:
 
 
 def shared_memory() -> dict[str, int] | None:
-    """Size and free room of /dev/shm in bytes."""
+    """Size and free space of /dev/shm in bytes."""
     try:
         room = os.statvfs("/dev/shm")
     except OSError:
@@ -203,14 +203,14 @@ def shared_memory() -> dict[str, int] | None:
 
 
 def may_isolate() -> bool | None:
-    """Whether a process may get network, mount, IPC and PID namespaces of its own; tried out."""
+    """Whether a process may get its own network, mount, IPC and PID namespaces; found by trying."""
     namespaces = ["--net", "--mount", "--ipc", "--pid", "--fork"]
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     return _succeeds("unshare", *user, *namespaces, "true")
 
 
 def may_run_realtime() -> bool | None:
-    """Whether a process may get SCHED_FIFO; tried out, since a control group can refuse it as well."""
+    """Whether a process may get SCHED_FIFO; found by trying, since a control group can also refuse it."""
     return _succeeds("chrt", "--fifo", "1", "true")
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins campaigns of one study, of one machine or several, into one folder.
+"""Joins campaigns of one study, from one machine or several, into one folder.
 
-A trial is told from others by its machine, its cell, when it started and what it left: so the same trial
-met twice is kept once, and none is lost. On a machine that comes twice trials are numbered on. Where there is
-more than one machine, `machine` is a factor: `machine-1a2b3c4d` ends the cell's id, as for any that varies.
+A trial is identified by its machine, its cell, when it started and what it left. So a duplicate trial is kept
+once, and none is lost. If a machine appears twice, the numbers of its trials continue. With more than one
+machine, `machine` is a factor: `machine-1a2b3c4d` ends the cell's id, like any factor that varies.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from lagometer.store.errors import CampaignError
 from lagometer.store.reader import Campaign
 
 MACHINE = "machine"
-SOURCES = "sources"  # the key of the manifest, and the folder
+SOURCES = "sources"  # the key in the manifest, and the folder
 KEY_CHARACTERS = 8
-# Of a study's keys, those in which two campaigns may differ and yet have measured the same.
+# The keys of a study in which two campaigns may differ and still have measured the same.
 FREE_KEYS = frozenset({"name", "description", "seed", "trials"})
 PARTS = ("", form.CONTROL, form.LONG)
 NO_DEFAULTS: Mapping[str, object] = {}
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial of a source. machine: its key; cell: without the factor `machine`."""
+    """One trial of a source. machine: its key. cell: without the factor `machine`."""
 
     machine: str
     cell: str
@@ -46,11 +46,11 @@ class Trial:
 
     @property
     def samples(self) -> Path:
-        """Where its samples lie, if it left any."""
+        """The path of its samples, if it left any."""
         return self.folder.samples_path(str(self.entry["cell"]), int(self.entry["trial"]))
 
     def fingerprint(self) -> str:
-        """What tells it from any other, whatever its number and its cell's id are here."""
+        """What distinguishes it from any other trial, whatever its number and its cell's id are here."""
         path = self.samples
         samples_hash = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
         entry_values = [
@@ -61,20 +61,20 @@ class Trial:
 
 @dataclass
 class Merged:
-    """What a merge has taken over so far."""
+    """What a merge has included so far."""
 
     trials: int = 0
     twice: int = 0
-    machines: dict[str, str] = field(default_factory=dict)  # key: name of the host
+    machines: dict[str, str] = field(default_factory=dict)  # key: host name
 
 
 def merge(
     campaigns: Sequence[Campaign], directory: Path, defaults: Mapping[str, object] = NO_DEFAULTS
 ) -> Merged:
-    """Writes the campaigns as one into `directory`, which must be empty or absent.
+    """Writes the campaigns as one into `directory`, which must be empty or missing.
 
-    defaults: of a study's keys, for those that an older lagometer did not write. Raises CampaignError if the
-    campaigns are not of the same study, OSError where it can't be stored.
+    defaults: for the keys of a study that an older lagometer did not write. Raises CampaignError if the
+    campaigns are not from the same study, OSError if the result can't be stored.
     """
     _refuse_other_studies(campaigns, defaults)
     machines = [_machines(campaign) for campaign in campaigns]
@@ -120,7 +120,7 @@ def _part(campaign: Campaign, part: str) -> Campaign | None:
 
 
 def _machines(campaign: Campaign) -> dict[str, str]:
-    """The machines of a campaign: key and name of the host."""
+    """The machines of a campaign: key and host name."""
     known = campaign.manifest.get("machines")
     if known:
         return {str(machine["key"]): str(machine["hostname"]) for machine in known}
@@ -132,7 +132,8 @@ def _key(campaign: Campaign) -> str:
     environment = campaign.environment
     identity = environment.get("machine_id")
     if not isinstance(identity, str) or not identity:
-        # Without an id, what is least likely to change: better two machines for one than one for two.
+        # Without an id, use what is least likely to change: counting one machine as two is better than two as
+        # one.
         known = [environment.get(name) for name in ("hostname", "cpu", "memory_bytes")]
         identity = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
     return identity[:KEY_CHARACTERS]
@@ -154,7 +155,7 @@ def _without_machine(cell: str) -> str:
 
 
 def _write_part(trials: Sequence[Trial], directory: Path, merged: Merged) -> dict[str, int]:
-    """Journal, cells and samples of the main part, the control's or the long trials'; trials of each cell."""
+    """Writes journal, cells and samples of one part (main, control, long); returns trial counts by cell."""
     directory.mkdir(parents=True, exist_ok=True)
     fingerprints: set[str] = set()
     numbers: dict[str, set[int]] = {}
@@ -184,7 +185,7 @@ def _write_part(trials: Sequence[Trial], directory: Path, merged: Merged) -> dic
 
 
 def cell_id(cell: str, machine: str, merged: Merged) -> str:
-    """The id of a cell in the merged campaign: with the machine only where there are several."""
+    """The id of a cell in the merged campaign; it contains the machine only if there are several."""
     return f"{cell}/{MACHINE}-{machine}" if len(merged.machines) > 1 else cell
 
 
@@ -214,7 +215,7 @@ def _copy_samples(trial: Trial, folder: Path, number: int) -> None:
 
 
 def _copy_beside(trial: Trial, kind: str, folder: Path, number: int) -> None:
-    """What lies beside the samples, in a folder of its own."""
+    """Copies the files next to the samples, each kind in its own folder."""
     path_of = {
         form.STAMPS: trial.folder.stamps_path,
         form.LAYER_FILES: trial.folder.layers_path,
@@ -228,7 +229,7 @@ def _copy_beside(trial: Trial, kind: str, folder: Path, number: int) -> None:
 
 
 def _copy_packets(trial: Trial, folder: Path, number: int) -> None:
-    """The packets of its hosts."""
+    """Copies the packets of its hosts."""
     for source in trial.folder.packets_paths(str(trial.entry["cell"]), int(trial.entry["trial"])):
         _, host = source.name.split(".", 1)
         folder.mkdir(parents=True, exist_ok=True)
@@ -236,7 +237,7 @@ def _copy_packets(trial: Trial, folder: Path, number: int) -> None:
 
 
 def _manifest(campaigns: Sequence[Campaign], merged: Merged, counts: Mapping[str, int]) -> Json:
-    """The first campaign's, with the cells, versions and settings of all."""
+    """The first campaign's manifest, with the cells, versions and settings of all."""
     heads = [campaign.manifest for campaign in campaigns]
     cells: dict[str, Json] = {}
     settings: Json = {}
@@ -268,7 +269,7 @@ def _manifest(campaigns: Sequence[Campaign], merged: Merged, counts: Mapping[str
 
 
 def _versions(heads: Sequence[Json]) -> dict[str, str]:
-    """Of each adapter, all versions that were in use."""
+    """For each adapter, all versions that were in use."""
     by_adapter: dict[str, dict[str, None]] = {}
     for head in heads:
         for adapter, version in (head.get("versions") or {}).items():
@@ -277,7 +278,7 @@ def _versions(heads: Sequence[Json]) -> dict[str, str]:
 
 
 def _environment(campaigns: Sequence[Campaign]) -> Json:
-    """What holds on all machines; what differs is null, so that nobody takes one machine's for another's."""
+    """What is the same on all machines; differing values are null, so that nobody misattributes them."""
     environments = [campaign.environment for campaign in campaigns]
     names = dict.fromkeys(name for environment in environments for name in environment)
     common: Json = {}
@@ -290,7 +291,7 @@ def _environment(campaigns: Sequence[Campaign]) -> Json:
 
 
 def _copy_sources(campaigns: Sequence[Campaign], directory: Path) -> list[Json]:
-    """Keeps what else each source had (its environment above all) under `sources/`; returns who they were."""
+    """Keeps the rest of each source (above all its environment) under `sources/`; returns the sources."""
     sources: dict[str, Json] = {}
     for campaign in campaigns:
         for folder in _source_folders(campaign):
@@ -313,7 +314,7 @@ def _copy_sources(campaigns: Sequence[Campaign], directory: Path) -> list[Json]:
 
 
 def _source_folders(campaign: Campaign) -> list[Path]:
-    """The campaign's own folder, or those that a merged one keeps of its sources."""
+    """The campaign's own folder, or the folders that a merged one keeps of its sources."""
     if SOURCES not in campaign.manifest:
         return [campaign.directory]
     return [campaign.directory / str(source["folder"]) for source in campaign.manifest[SOURCES]]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was seen of a trial from outside: the kernel's counters, its clocks, and what carried the messages.
+"""External observations of a trial: the kernel's counters, its clocks, and what carried the messages.
 
-It spans the common start to the last worker's `done`, warm-up, measure and drain, except memory (during the
-drain) and what daemons used (in the measure phase). Watching costs the measure phase nothing.
+They cover the time from the common start to the last worker's `done`: warm-up, measure and drain. Exceptions
+are memory (during the drain) and what daemons used (in the measure phase). Observing costs the measure phase
+nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# Increments of the kernel's counters, a column `kernel_X` each. In a private network they are the trial's
-# own, on the host's network the machine's; those of softnet are the machine's always.
+# Increments of the kernel's counters, one column `kernel_X` each. In a private network they belong to the
+# trial; on the host's network, to the machine. Those of softnet always belong to the machine.
 KERNEL_COUNTERS: dict[str, str] = {
     "udp_receive_buffer_errors": "datagrams dropped because the receiver's socket buffer was full",
     "udp_receive_errors": "datagrams not delivered for any reason, a full buffer included",
@@ -24,8 +25,8 @@ KERNEL_COUNTERS: dict[str, str] = {
     "link_bytes": "bytes received over every other interface, headers included",
 }
 
-# What was sent over the trial's networks in the measure phase, where packets were captured; a column `wire_X`
-# each. Bytes count whole frames, their Ethernet headers included. What belongs to RTPS is 0 without it.
+# What was sent over the trial's networks in the measure phase, if packets were captured; one column `wire_X`
+# each. Bytes count whole frames, including their Ethernet headers. RTPS counters are 0 without RTPS.
 WIRE_COUNTS: dict[str, str] = {
     "packets": "frames sent",
     "bytes": "bytes of the frames sent",
@@ -42,7 +43,7 @@ WIRE_COUNTS: dict[str, str] = {
 }
 
 
-# What the processor counted for the workers and daemons in the measure phase; a column `resources_X` each.
+# What the processor counted for the workers and daemons in the measure phase; one column `resources_X` each.
 PROCESSOR_COUNTS: dict[str, str] = {
     "cycles": "cycles of the CPUs",
     "instructions": "instructions carried out",
@@ -50,7 +51,8 @@ PROCESSOR_COUNTS: dict[str, str] = {
     "tlb_misses": "misses of the data TLB when reading",
 }
 
-# What all workers and daemons of a trial cost; a column `resources_X` each. Counts are of the measure phase.
+# The cost of all workers and daemons of a trial; one column `resources_X` each. Counts cover the measure
+# phase.
 RESOURCE_COUNTS: dict[str, str] = {
     "processes": "workers and processes of daemons",
     "threads": "their threads, without those of LTTng",
@@ -82,7 +84,7 @@ RESOURCE_COUNTS: dict[str, str] = {
 class Match:
     """What carried the messages of one edge.
 
-    claimed: by the adapters; possible: what the evidence allows; both in the words of docs/ADAPTERS.md.
+    claimed: by the adapters. possible: what the evidence allows. Both use the words of docs/ADAPTERS.md.
     """
 
     edge: str
@@ -92,12 +94,12 @@ class Match:
 
     @property
     def agrees(self) -> bool:
-        """Whether the claim can be true. Without a claim or evidence nothing contradicts."""
+        """Whether the claim can be true. Without a claim or evidence, nothing contradicts it."""
         return self.claimed is None or not self.evidence or self.claimed in self.possible
 
     @property
     def seen(self) -> str | None:
-        """The transport as it goes into the results; several that can't be told apart are joined by `or`."""
+        """The transport as written to the results; several that can't be distinguished are joined by `or`."""
         if self.claimed is not None and self.claimed in self.possible:
             return self.claimed
         return " or ".join(self.possible) or None
@@ -105,12 +107,12 @@ class Match:
 
 @dataclass(frozen=True)
 class Clocks:
-    """How the system's clocks moved against CLOCK_MONOTONIC. A step is null where it can't be read."""
+    """How the system's clocks moved relative to CLOCK_MONOTONIC. A step is null if it can't be read."""
 
     elapsed_ns: int = 0
     wall_step_ns: int | None = None  # CLOCK_REALTIME: set, or stepped by NTP
     suspended_ns: int | None = None  # CLOCK_BOOTTIME: the machine slept
-    slewed_ns: int | None = None  # CLOCK_MONOTONIC_RAW: how far NTP pulled CLOCK_MONOTONIC
+    slewed_ns: int | None = None  # CLOCK_MONOTONIC_RAW: how far NTP slewed CLOCK_MONOTONIC
     uncertainty_ns: int = 0  # of each of them
     source_before: str | None = None
     source_after: str | None = None
@@ -118,18 +120,18 @@ class Clocks:
 
 @dataclass(frozen=True)
 class MachineLoad:
-    """What the machine did meanwhile, all CPUs together; null where it can't be read."""
+    """What the machine did in that time, over all CPUs; null if it can't be read."""
 
-    capacity_ns: int | None = None  # CPUs times elapsed time
-    busy_ns: int | None = None  # spent in processes and interrupts, the trial's own included
+    capacity_ns: int | None = None  # number of CPUs times elapsed time
+    busy_ns: int | None = None  # spent in processes and interrupts, including the trial's own
     stolen_ns: int | None = None  # given to other machines by a hypervisor
     quota_throttled: int | None = None  # periods in which the control group's CPU quota stopped it
-    thermal_throttled: int | None = None  # times that a core or package was slowed down for its temperature
+    thermal_throttled: int | None = None  # how often heat slowed a core or package down
 
 
 @dataclass(frozen=True)
 class RealtimeLimit:
-    """Of each period real-time threads get `runtime_us` (sched_rt_runtime_us); negative: all of it."""
+    """Real-time threads get `runtime_us` of each period (sched_rt_runtime_us); negative: all of it."""
 
     runtime_us: int
     period_us: int
@@ -137,9 +139,9 @@ class RealtimeLimit:
 
 @dataclass(frozen=True)
 class RealtimeThread:
-    """A SCHED_FIFO thread's account over the measure phase: on a CPU, and ready without getting one.
+    """A SCHED_FIFO thread's times in the measure phase: on a CPU, and ready without getting one.
 
-    limit: of the host that it runs on; None where that does not say.
+    limit: of the host it runs on; None if the host does not report it.
     """
 
     worker: str
@@ -151,18 +153,18 @@ class RealtimeThread:
 
 @dataclass(frozen=True)
 class Observed:
-    """Everything seen from outside of one trial."""
+    """All external observations of one trial."""
 
     window_ns: int
-    private: bool  # the kernel's counters are the trial's own
-    kernel: Mapping[str, int] = field(default_factory=dict)  # KERNEL_COUNTERS; absent where not readable
+    private: bool  # the kernel's counters belong to the trial alone
+    kernel: Mapping[str, int] = field(default_factory=dict)  # KERNEL_COUNTERS; missing if not readable
     clocks: Clocks = field(default_factory=Clocks)
     other_clocks: tuple[Clocks, ...] = ()  # those of the other hosts
     load: MachineLoad = field(default_factory=MachineLoad)
     realtime_threads: tuple[RealtimeThread, ...] = ()
     involuntary_switches: int = 0  # of the workers in the measure phase
     matches: tuple[Match, ...] = ()
-    interference_cpu_ns: int | None = None  # of the load beside the workers, None if there was none
+    interference_cpu_ns: int | None = None  # of the interfering load, None if there was none
     interference_achieved_per_s: float | None = None  # docs/methodology/noise.md
     link_cpu_ns: int | None = None  # of emulated links in the measure phase, None if there was none
     memory_pss_bytes: int | None = (
@@ -170,7 +172,7 @@ class Observed:
     )
     daemon_cpu_ns: int | None = None  # of the daemons in the measure phase, None if there was none
     daemon_pss_bytes: int | None = None  # their share of `memory_pss_bytes`
-    wire: Mapping[str, int] = field(default_factory=dict)  # WIRE_COUNTS; absent where not captured
+    wire: Mapping[str, int] = field(default_factory=dict)  # WIRE_COUNTS; missing if not captured
     resources: Mapping[str, int | None] = field(
         default_factory=dict
-    )  # RESOURCE_COUNTS; absent where not seen
+    )  # RESOURCE_COUNTS; missing if not observed

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a probe in a process wrote: decoding, and encoding for tests (docs/PROTOCOL.md, "The probe's
-file").
+"""What a probe in a process wrote: decoding, and encoding for tests (docs/PROTOCOL.md, "The probe's file").
 
-The file comes from a process that may have been killed half way: every number is checked before it is used.
+The file comes from a process that may have been killed halfway, so every number is checked before it is used.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ STREAM_IS_TIME = 2**32 - 2  # the sequence is the writer's time, CLOCK_REALTIME
 SEND, RECEIVE, WAIT, BLOCK, NOTIFY, DRAINED = 1, 2, 3, 4, 5, 6
 API_WRITE, API_TAKE, API_WAIT = 16, 17, 18
 DECLARE_TOPIC, DECLARE_WRITER, DECLARE_READER = 32, 33, 34
-# As ROS 2's trace functions tell it.
+# As ROS 2's trace functions report it.
 ROS2, ROS2_NODE = 48, 49
 RCLCPP_PUBLISH, RCL_PUBLISH, RMW_PUBLISH = 64, 65, 66
 RMW_TAKE, RCL_TAKE, RCLCPP_TAKE, CALLBACK_START, CALLBACK_END = 67, 68, 69, 70, 71
@@ -98,10 +97,10 @@ Records = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class ProbeLog:
-    """The calls of one process in the order of their return.
+    """The calls of one process, in the order of their return.
 
-    threads, names: of each call's thread, its number and name; keys: what calls carried; owners: the call of
-    each key; overflow: records that found no room; process, program: its number, its name and arguments.
+    threads, names: the id and name of each call's thread. keys: what calls carried. owners: the call of each
+    key. overflow: records that did not fit. process, program: its id, its name and arguments.
     """
 
     calls: Records
@@ -115,7 +114,7 @@ class ProbeLog:
 
 
 def read_used(path: Path) -> bytes:
-    """The part of a probe's file that is in use; the file may still grow. Raises OSError."""
+    """The used part of a probe's file; the file may still grow. Raises OSError."""
     with path.open("rb") as file:
         head = file.read(HEADER_BYTES)
         if len(head) < HEADER_BYTES:
@@ -126,7 +125,7 @@ def read_used(path: Path) -> bytes:
 
 
 def decode(block: bytes) -> ProbeLog:
-    """The calls of a probe's file. Raises RecordsError if anything in it contradicts the layout."""
+    """The calls in a probe's file. Raises RecordsError if anything in it contradicts the layout."""
     octets = np.frombuffer(block, dtype=np.uint8)
     if octets.size < HEADER_BYTES:
         raise RecordsError(f"probe: {octets.size} bytes, but the header alone has {HEADER_BYTES}")
@@ -203,7 +202,7 @@ def _in_order(
 
 
 def text_of(log: ProbeLog, call: int, number: int) -> str:
-    """A text of a call, by its place; empty where it has none."""
+    """One of a call's texts, by its number; empty if the call has none."""
     pieces = log.keys[log.owners == call].view(TEXT_DTYPE)
     pieces = pieces[(pieces["kind"] == TEXT) & (pieces["text"] == number)]
     return b"".join(bytes(piece["characters"])[: int(piece["bytes"])] for piece in pieces).decode(
@@ -213,8 +212,8 @@ def text_of(log: ProbeLog, call: int, number: int) -> str:
 
 @dataclass(frozen=True)
 class Ros2:
-    """What a program's ROS 2 is: its distribution (None: nothing is stamped, for `refused`), the version of
-    its tracetools (None: not known) and the names of its nodes."""
+    """A program's ROS 2: its distribution (None: nothing is stamped, for the reason in `refused`), the
+    version of its tracetools (None: unknown) and the names of its nodes."""
 
     distribution: str | None
     version: str | None
@@ -242,9 +241,9 @@ def encode(
     process: int = 0,
     program: Sequence[str] = (),
 ) -> bytes:
-    """A probe's file of these threads' calls, each with its keys, for tests; what is left out is zero.
+    """A probe's file with these threads' calls, each with its keys, for tests; omitted values are zero.
 
-    A key with `text` is the piece of a text: `text` (which), `bytes`, `characters`.
+    A key with `text` is a piece of a text: `text` (which one), `bytes`, `characters`.
     """
     header = np.zeros(1, HEADER_DTYPE)
     header["magic"], header["version"], header["chunk_bytes"] = MAGIC, VERSION, chunk_bytes

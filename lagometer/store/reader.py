@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the folder of a campaign, whether this lagometer made it or another, finished or not."""
+"""Opens a campaign's folder, whether this lagometer or another wrote it, finished or not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLES_REQUIRED = ("edge", "sequence", "publish_ns", "taken_ns")
 
 @dataclass(frozen=True)
 class Campaign:
-    """One run of a study, as it lies in a folder."""
+    """One run of a study, as stored in a folder."""
 
     directory: Path
     manifest: dict[str, Any]
@@ -31,12 +31,12 @@ class Campaign:
 
     @property
     def control(self) -> Campaign | None:
-        """The trials of the control cell, as a campaign of its own; None without such."""
+        """The trials of the control cell, as a separate campaign; None if there are none."""
         return self._part(form.CONTROL)
 
     @property
     def long_trials(self) -> Campaign | None:
-        """The long trials, as a campaign of their own; None without such."""
+        """The long trials, as a separate campaign; None if there are none."""
         return self._part(form.LONG)
 
     def _part(self, name: str) -> Campaign | None:
@@ -54,7 +54,7 @@ class Campaign:
 
     @property
     def imported_from(self) -> str | None:
-        """The tool whose aggregates these are; None for what lagometer measured, which has samples."""
+        """The tool these aggregates come from; None for lagometer's own measurements, which have samples."""
         if "imported_from" not in self.cells.columns or self.cells.is_empty():
             return None
         tools = self.cells["imported_from"]
@@ -62,44 +62,44 @@ class Campaign:
 
     @property
     def excluded(self) -> list[dict[str, str]]:
-        """Combinations that can't exist: `cell` and `reason` of each."""
+        """Combinations that can't exist: the `cell` and `reason` of each."""
         return [item for item in self.manifest.get("excluded", []) if isinstance(item, dict)]
 
     def samples_path(self, cell: str, trial: int) -> Path:
-        """Where the samples of a trial lie. Raises CampaignError if the cell's id leads out of the folder."""
+        """The path of a trial's samples. Raises CampaignError if the cell's id leads out of the folder."""
         return self._path_below(form.SAMPLES, cell, trial)
 
     def stamps_path(self, cell: str, trial: int) -> Path:
-        """Where the layer stamps of a trial lie, if the study asked for them. As `samples_path`."""
+        """The path of a trial's layer stamps, if the study requested them. Raises like `samples_path`."""
         return self._path_below(form.STAMPS, cell, trial)
 
     def layers_path(self, cell: str, trial: int) -> Path:
-        """Where the layers of a trial lie, if the study asked for them. As `samples_path`."""
+        """The path of a trial's layers, if the study requested them. Raises like `samples_path`."""
         return self._path_below(form.LAYER_FILES, cell, trial)
 
     def scheduler_path(self, cell: str, trial: int) -> Path:
-        """Where the scheduler's share of a trial's layers lies, if the study asked. As `samples_path`."""
+        """The path of the scheduler's share of a trial's layers, if requested. Raises like `samples_path`."""
         return self._path_below(form.SCHEDULER, cell, trial)
 
     def resources_path(self, cell: str, trial: int) -> Path:
-        """Where what the processes of a trial cost lies, if they were looked at. As `samples_path`."""
+        """The path of the costs of a trial's processes, if they were observed. Raises like `samples_path`."""
         return self._path_below(form.RESOURCES, cell, trial)
 
     def events_path(self, cell: str, trial: int) -> Path:
-        """Where the events of a trial lie, if its middleware reported any. As `samples_path`."""
+        """The path of a trial's events, if its middleware reported any. Raises like `samples_path`."""
         return self._path_below(form.EVENTS, cell, trial)
 
     def exchanges_path(self, cell: str, trial: int) -> Path:
-        """Where the exchanges of a trial lie, if its hosts have clocks of their own. As `samples_path`."""
+        """The path of a trial's exchanges, if its hosts have separate clocks. Raises like `samples_path`."""
         return self._path_below(form.EXCHANGES, cell, trial)
 
     def packets_paths(self, cell: str, trial: int) -> list[Path]:
-        """The files of packets of a trial, one for each host, if the study asked. As `samples_path`."""
+        """A trial's packet files, one per host, if the study requested them. Raises like `samples_path`."""
         folder = self._path_below(form.CAPTURES, cell, trial).parent
         return sorted(folder.glob(f"{trial}.*.pcapng"))
 
     def _path_below(self, folder: str, cell: str, trial: int) -> Path:
-        # By the names alone, without a question to the kernel: a campaign may have thousands of files.
+        # By the names alone, without a system call: a campaign may have thousands of files.
         root = os.path.abspath(self.directory / folder)  # noqa: PTH100
         path = os.path.normpath(os.path.join(root, cell, f"{trial}.parquet"))  # noqa: PTH118
         if not path.startswith(root + os.sep):
@@ -107,9 +107,9 @@ class Campaign:
         return Path(path)
 
     def samples(self, cell: str, trial: int, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The samples of a trial, or some columns of them. Raises CampaignError if there are none.
+        """The samples of a trial, or some of their columns. Raises CampaignError if there are none.
 
-        A column that this file lacks, since an older lagometer wrote it, is null.
+        A column that an older lagometer did not write is null.
         """
         path = self.samples_path(cell, trial)
         if not path.is_file():
@@ -119,7 +119,7 @@ class Campaign:
         return _samples_columns(path, columns)
 
     def _why_absent(self, cell: str, trial: int) -> str:
-        """Why there is no file of samples."""
+        """Why there is no samples file."""
         if self.imported_from is not None:
             return f"its figures were imported from {self.imported_from}, whose logs have none"
         if self.cells.filter((pl.col("cell") == cell) & (pl.col("trial") == trial) & pl.col("valid")).height:
@@ -143,7 +143,7 @@ def open_campaign(directory: Path | str) -> Campaign:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """What a campaign is. Raises CampaignError: missing, foreign, newer or damaged."""
+    """The campaign's manifest. Raises CampaignError: missing, foreign, newer or damaged."""
     if not directory.is_dir():
         raise CampaignError(
             f"{directory}: no such folder; give the folder that `lagometer run` wrote (--out)"
@@ -166,8 +166,8 @@ def _json_object(path: Path) -> dict[str, Any]:
 def read_journal(path: Path) -> tuple[dict[str, Any], ...]:
     """The finished trials, oldest first. Raises CampaignError for a damaged file.
 
-    A line counts when its end is there: a kill or a power cut may leave the last one unfinished, with the end
-    of a character, zeros or half of an object in it.
+    Only complete lines count. A kill or a power cut may leave the last line unfinished: it may contain half a
+    character, zeros or half an object.
     """
     if not path.exists():
         return ()
@@ -188,7 +188,7 @@ def read_journal(path: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _cells(path: Path, journal: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """cells.parquet, followed by the rows of trials that were finished after it was written."""
+    """cells.parquet, followed by the rows of trials that finished after it was written."""
     empty = form.empty_cells()
     cells = empty
     if path.exists():

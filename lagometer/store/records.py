@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The block of records that a worker hands over: decoding, and encoding for tests and golden files.
+"""The block of records a worker hands over: decoding, and encoding for tests and golden files.
 
-The layout is docs/PROTOCOL.md, "The records block". A block comes from another process, perhaps one that was
-killed half way: every number in it is checked before it is used, and whatever is wrong raises RecordsError.
+docs/PROTOCOL.md, "The records block", describes the layout. A block comes from another process, perhaps one
+that was killed halfway. So every number in it is checked before it is used, and any error raises
+RecordsError.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from lagometer.store.errors import RecordsError
 
 MAGIC = 0x31434552_4F47414C  # "LAGOREC1", little-endian
 VERSION = 6
-# 1 has no lanes in pages, 1 and 2 none of stamps, 1 to 3 none of events, 1 to 4 no `callback_ns`, 1 to 5 no
-# host; the words that say so were zero.
+# Version 1 has no lanes in pages, 1 and 2 no stamps, 1 to 3 no events, 1 to 4 no `callback_ns`, 1 to 5 no
+# host. In these versions the words for them were zero.
 VERSIONS_READ = (1, 2, 3, 4, 5, 6)
 ALIGNMENT_BYTES = 64
 HEADER_BYTES = 64
@@ -99,7 +100,7 @@ SENT_DTYPE = np.dtype(
         ("cpu_publish", "<u2"),
         ("cpu_published", "<u2"),
         ("first_cause", "<u4"),
-        ("callback_ns", "<u4"),  # 0: not known
+        ("callback_ns", "<u4"),  # 0: unknown
     ]
 )
 RECEIVED_DTYPE = np.dtype(
@@ -149,21 +150,21 @@ Records = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class Lane:
-    """The records of one endpoint, in the order in which they were made."""
+    """The records of one endpoint, in the order in which they were written."""
 
     kind: int  # KIND_...
     node: int  # index of the node in the trial
-    endpoint: int  # the writer's stream; of what was received: the reader's index within its node
-    records: Records  # of RECORD_DTYPES[kind]; a view of the block, unless the lane lay in pages
-    full: bool = False  # recording stopped because the lane had no room left
+    endpoint: int  # the writer's stream; for received messages, the reader's index within its node
+    records: Records  # of RECORD_DTYPES[kind]; a view of the block, unless the lane was in pages
+    full: bool = False  # recording stopped because the lane was full
     worker: int = 0
-    host: int = 0  # the place of the worker's host among the trial's
-    overflow: int = 0  # of lanes that several threads write to: how many records found no room
+    host: int = 0  # the index of the worker's host among the trial's hosts
+    overflow: int = 0  # of lanes that several threads write to: how many records did not fit
 
 
 def decode(block: bytes | bytearray | memoryview) -> list[Lane]:
-    """The lanes of a block, packed or as in the memfd. Copies nothing but lanes in pages: the others keep the
-    block alive.
+    """The lanes of a block, packed or as in the memfd. Copies only lanes in pages; the others keep the block
+    alive.
 
     Raises RecordsError if anything in the block contradicts the layout.
     """
@@ -226,7 +227,7 @@ def _header(octets: npt.NDArray[np.uint8]) -> np.void:
 
 
 def _extent(index: int, entry: np.void, table_end: int, total_bytes: int) -> tuple[int, int]:
-    """First byte and the byte after the last of a lane's records, or of its pages."""
+    """The first byte of a lane's records (or pages), and the byte after the last."""
     kind, count, capacity = int(entry["kind"]), int(entry["count"]), int(entry["capacity"])
     offset, record_bytes = int(entry["offset"]), int(entry["record_bytes"])
     if kind not in RECORD_DTYPES:
@@ -263,7 +264,7 @@ def _records_in_page(index: int, page_bytes: int, record_bytes: int) -> int:
 
 
 def _unpaged(index: int, entry: np.void, octets: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The records of a lane in pages, side by side. Pages fill one after another, the last one in part."""
+    """The contiguous records of a lane in pages. Pages fill in order; the last may be partly filled."""
     page_bytes, record_bytes = int(entry["page_bytes"]), int(entry["record_bytes"])
     in_page = _records_in_page(index, page_bytes, record_bytes)
     pages = octets.reshape(-1, page_bytes)
@@ -285,7 +286,7 @@ def _unpaged(index: int, entry: np.void, octets: npt.NDArray[np.uint8]) -> npt.N
 
 
 def _whole(kind: int, records: Records) -> Records:
-    """Leaves out records that a thread claimed and had not written yet: their time is stored last."""
+    """Leaves out records that a thread claimed but had not written yet: their time is stored last."""
     if kind not in KINDS_SHARED or records["time_ns"].all():
         return records
     whole: Records = records[records["time_ns"] != 0]
@@ -313,7 +314,7 @@ def _refuse_twins(lanes: list[Lane]) -> None:
 
 
 def _check_records(index: int, lane: Lane) -> None:
-    """What no right worker writes, and what would else turn into a wrong figure."""
+    """Rejects what a correct worker never writes and what would otherwise lead to a wrong figure."""
     records = lane.records
     wrong: npt.NDArray[np.bool_]
     if lane.kind == KIND_SENT:
@@ -351,7 +352,7 @@ def encode(
     page_bytes: int = 0,
 ) -> bytes:
     """A block of these lanes: packed, or (with a capacity) as in the memfd, each lane at its full capacity,
-    and with `page_bytes` in pages, but for stamps and events.
+    and with `page_bytes` in pages, except for stamps and events.
 
     For tests and golden files; a worker writes its own.
     """
@@ -388,13 +389,13 @@ def _paged(records: Records, room: int, page_bytes: int) -> bytes:
         page_records = records[first : first + in_page]
         head = (
             len(page_records).to_bytes(8, "little").ljust(PAGE_HEAD_BYTES, b"\xaa")
-        )  # the worker's own: anything
+        )  # the worker's own: any value
         pages.append((head + page_records.tobytes()).ljust(page_bytes, b"\0"))
     return b"".join(pages)
 
 
 def make_records(kind: int, rows: Iterable[dict[str, Any]]) -> Records:
-    """Records from one mapping a row; what a row leaves out is zero, a CPU is unknown."""
+    """Records from one mapping per row; omitted fields are zero, an omitted CPU is unknown."""
     rows = list(rows)
     dtype = RECORD_DTYPES[kind]
     records = np.zeros(len(rows), dtype=dtype)

@@ -2,7 +2,7 @@
 """What the kernel's scheduler did during a trial: decoding, and encoding for tests (docs/PROTOCOL.md, "The
 scheduler's file").
 
-The recording may have been ended half way: every number is checked before it is used.
+The recording may have ended halfway, so every number is checked before it is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RECORD_BYTES = 32
 
 EXCHANGE, WAKING, BORN, MOVE, LOST, NAME = 1, 2, 3, 4, 5, 6
 RUNNABLE, ASLEEP, GONE, BY_THREAD, BY_INTERRUPT = 0, 1, 2, 3, 4
-IDLE = 0  # the thread of a CPU that has nothing to do
+IDLE = 0  # the thread of an idle CPU
 
 HEADER_DTYPE = np.dtype(
     [
@@ -58,11 +58,11 @@ Records = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class SchedulerLog:
-    """What happened between `begin_ns` and `end_ns`, in the order of time; nothing is missing but where a
-    record of the kind `LOST` says so.
+    """What happened between `begin_ns` and `end_ns`, in time order. Events are missing only where a record of
+    the kind `LOST` says so.
 
-    names: of threads, by the kernel's first numbers; seen_as: by these the numbers that the agent's host
-    knows; lost, overflow: samples and records that found no room.
+    names: of threads, by the kernel's initial ids. seen_as: maps these to the ids that the agent's host
+    knows. lost, overflow: samples and records that did not fit.
     """
 
     records: Records
@@ -74,7 +74,7 @@ class SchedulerLog:
     overflow: int = 0
 
     def moved(self, by_ns: int) -> SchedulerLog:
-        """On another clock, which is ahead by this much."""
+        """The log on another clock, which is ahead by this much."""
         records = self.records.copy()
         records["time_ns"] += by_ns
         return replace(self, records=records, begin_ns=self.begin_ns + by_ns, end_ns=self.end_ns + by_ns)
@@ -140,8 +140,8 @@ def encode(
     lost: int = 0,
     overflow: int = 0,
 ) -> bytes:
-    """A file of these events, by the fields of a record, for tests; what is left out is zero. Threads are
-    seen as what they are, unless `seen_as` says otherwise."""
+    """A file with these events, given by the fields of a record, for tests; omitted values are zero. Threads
+    are seen under their own ids, unless `seen_as` says otherwise."""
     records = np.zeros(len(events) + len(names or {}), RECORD_DTYPE)
     for place, (thread, name) in enumerate((names or {}).items()):
         records[place]["time_ns"], records[place]["kind"], records[place]["thread"] = begin_ns, NAME, thread

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a campaign while it is written: its place, its journal, and a full disk as a clear error."""
+"""A campaign's folder while it is written: its location, its journal, and a clear error for a full disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOM_OR_ELSEWHERE = "free some space, or write it elsewhere"
 
 @contextlib.contextmanager
 def storing(path: Path, hint: str = ROOM_AND_RESUME) -> Iterator[None]:
-    """Turns whatever the file system refuses into `CannotStore`, with the file's name and what to do."""
+    """Turns any file system error into `CannotStore`, with the file's name and what to do."""
     try:
         yield
     except OSError as error:
@@ -37,10 +37,10 @@ def storing(path: Path, hint: str = ROOM_AND_RESUME) -> Iterator[None]:
 
 
 def prepare_folder(directory: Path, resume: bool) -> Path | None:
-    """Makes the folder of a campaign; returns where an older one was moved, if there was one.
+    """Creates a campaign's folder; returns where an older one was moved, if there was one.
 
-    Nothing is ever overwritten: what lies at `directory` moves to `directory.1` (`.2`, …), unless `resume`.
-    Raises `BadInput` for a place that can't be moved, `CannotStore` where the file system refuses.
+    Nothing is ever overwritten: an existing `directory` moves to `directory.1` (`.2`, …), unless `resume`.
+    Raises `BadInput` for a path that can't be moved, `CannotStore` for a file system error.
     """
     moved = None
     with storing(directory):
@@ -48,14 +48,14 @@ def prepare_folder(directory: Path, resume: bool) -> Path | None:
             if os.path.lexists(directory) and not _is_empty_folder(directory):
                 moved = _move_away(directory)
             make_folders(directory)
-        # A folder that was there may not be on the disk yet: `mkdir` or a killed process made it just now.
+        # An existing folder may not be on the disk yet: `mkdir` or a killed process may have just created it.
         with contextlib.suppress(PermissionError):
             sync_folder(directory.parent)
     return moved
 
 
 def make_folders(directory: Path) -> None:
-    """Makes a folder and those above it, each of them on the disk when this returns. Raises OSError."""
+    """Creates a folder and its parents, all of them synced to the disk on return. Raises OSError."""
     if directory.is_dir():
         return
     make_folders(directory.parent)
@@ -64,7 +64,7 @@ def make_folders(directory: Path) -> None:
 
 
 def _is_empty_folder(directory: Path) -> bool:
-    """Whether nothing is in it, or only what a kill left before there was a campaign."""
+    """Whether it is empty, or contains only what a kill left before there was a campaign."""
     return directory.is_dir() and all(path.name == f".{MANIFEST}.partial" for path in directory.iterdir())
 
 
@@ -88,7 +88,7 @@ def _move_away(directory: Path) -> Path:
 
 
 class Journal:
-    """The append-only list of finished trials: a JSON object a line, on the disk before the next begins."""
+    """The append-only list of finished trials: one JSON object per line, synced before the next trial."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -96,7 +96,7 @@ class Journal:
     def read(self) -> list[dict[str, Any]]:
         """Returns the finished trials, and cuts off a last line that a kill or a power cut left incomplete.
 
-        What it returns is on the disk. Raises `BadInput` for damage elsewhere, `CannotStore`.
+        Everything it returns is on the disk. Raises `BadInput` for damage elsewhere, and `CannotStore`.
         """
         try:
             entries = read_journal(self._path)
@@ -110,7 +110,7 @@ class Journal:
         return list(entries)
 
     def append(self, entry: Mapping[str, object]) -> None:
-        """Adds one trial; if that fails the file is as before. Raises OSError with file and bytes needed."""
+        """Adds one trial; if that fails, the file is unchanged. Raises OSError with file and bytes needed."""
         line = json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         is_new, size_before = not self._path.exists(), self.size()
@@ -131,7 +131,7 @@ class Journal:
             raise OSError(error.errno, message, str(self._path)) from error
 
     def _settle(self) -> None:
-        """Puts on the disk what a killed process appended last, since it counts from now on."""
+        """Syncs what a killed process appended last, because it counts from now on."""
         descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -143,7 +143,7 @@ class Journal:
         return self._path.stat().st_size if self._path.exists() else 0
 
     def cut(self, size_bytes: int) -> None:
-        """Takes back what was added after the file had this size. Raises OSError."""
+        """Removes what was added after the file had this size. Raises OSError."""
         if self.size() <= size_bytes:
             return
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)

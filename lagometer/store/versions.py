@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which versions of a campaign's files this lagometer reads, and how an older one's are completed.
+"""Which versions of a campaign's files this lagometer reads, and how it completes older ones.
 
-Version 1 is the first that was ever written, so there is none to convert. What was added to it since (columns
-and keys, see docs/FORMAT.md) is null or absent in older files and means: not observed.
+Version 1 was the first, so there is nothing to convert. Later additions (columns and keys, see
+docs/FORMAT.md) are null or missing in older files, which means: not observed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OLDEST = 1
 
 
 def check_version(manifest: Mapping[str, Any], path: Path) -> None:
-    """Raises CampaignError for a version that can't be read: which it is, and which lagometer would do."""
+    """Raises CampaignError for an unreadable version, with its number and the lagometer that can read it."""
     version = manifest.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < OLDEST:
         raise CampaignError(
@@ -38,9 +38,9 @@ def check_version(manifest: Mapping[str, Any], path: Path) -> None:
 
 
 def completed_cells(cells: pl.DataFrame) -> pl.DataFrame:
-    """cells.parquet with every column that this lagometer knows, in its order; what was not there is null.
+    """cells.parquet with every column that this lagometer knows, in its order; missing ones are null.
 
-    Columns that it does not know stay, at the end; one that has another name today gets it.
+    Unknown columns stay, at the end. Renamed columns get their current name.
     """
     schema = form.cells_schema()
     if form.FORMER_MET_MIN in cells.columns and "deadline_k" not in cells.columns:
