@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings: what happened in a cell, the number that shows it, what to change, and where that is known from.
+"""Findings: what happened in a cell, the number that shows it, what to change, and where that is documented.
 
-`evidence` is what a finding may look at, one file each holds the kinds of one place (`network`, `queues`,
-`sending`, `machine`, `failures`), `traps` the conditions that an adapter's sidecar declares. `derive` puts
-them together.
+`evidence` contains what a finding may look at. One file each contains the kinds from one place (`network`,
+`queues`, `sending`, `machine`, `failures`). `traps` contains the conditions that an adapter's sidecar
+declares. `derive` combines them.
 """

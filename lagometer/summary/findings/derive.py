@@ -37,9 +37,9 @@ def findings(
     only: Collection[str] | None = None,
     shares: Sequence[CellScheduling] | None = None,
 ) -> list[Finding]:
-    """What happened in which cell, in the study's order of cells; declared traps of a cell first.
+    """What happened in which cell, in the study's order of cells; a cell's declared traps come first.
 
-    only: the cells to look at; all if not given. shares: the scheduler's, where the caller has them already.
+    only: the cells to look at; all if not given. shares: the scheduler's, if the caller already has them.
     """
     declared = campaign.manifest.get("traps")
     declared = declared if isinstance(declared, dict) else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a finding may look at: a cell's figures, factors and settings, and what was seen of its trials."""
+"""What a finding may look at: a cell's figures, factors and settings, and observations of its trials."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Said:
-    """A finding of one cell, in sentences. trials: in how many it was seen.
+    """A finding for one cell, in sentences. trials: in how many it was seen.
 
-    kind: its code word; number: what shows it; fix: what to change; source: where this is known from.
+    kind: its code word. number: what shows it. fix: what to change. source: where this is documented.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial. rows: its rows of `cells.parquet`, one per edge; line: its line of the journal."""
+    """One trial. rows: its rows of `cells.parquet`, one per edge. line: its line in the journal."""
 
     rows: Sequence[Json]
     line: Json
@@ -41,24 +41,24 @@ class Trial:
         return bool(self.line.get("valid"))
 
     def reasons(self, word: str) -> list[str]:
-        """The reasons with this code word, the word itself left out."""
+        """The reasons with this code word, without the word itself."""
         return _with_word(self.line.get("reasons"), word)
 
     def warnings(self, word: str) -> list[str]:
-        """The warnings with this code word, likewise."""
+        """The warnings with this code word, without the word itself."""
         return _with_word(self.line.get("warnings"), word)
 
     def count(self, column: str) -> int:
-        """The sum over the edges; 0 where it is not known."""
+        """The sum over the edges; 0 if unknown."""
         return sum(int(row.get(column) or 0) for row in self.rows if ARROW in str(row.get("edge")))
 
     def figure(self, column: str) -> float | None:
-        """The largest over the edges; None where no edge has it."""
+        """The largest value over the edges; None if no edge has it."""
         known = [float(row[column]) for row in self.rows if row.get(column) is not None]
         return max(known, default=None)
 
     def kernel(self, name: str) -> int:
-        """A counter of the kernel over the trial; 0 where it was not read."""
+        """A kernel counter over the trial; 0 if it was not read."""
         for row in self.rows:
             value = row.get(f"kernel_{name}")
             if value is not None:
@@ -67,20 +67,20 @@ class Trial:
         return int(network.get(name) or 0)
 
     def load(self, name: str) -> float | None:
-        """What the machine did meanwhile (`store.observed.MachineLoad`)."""
+        """What the machine did in that time (`store.observed.MachineLoad`)."""
         value = ((self.line.get("evidence") or {}).get("load") or {}).get(name)
         return None if value is None else float(value)
 
     @property
     def watched(self) -> bool:
-        """Whether the kernel's counters were read: not so in a campaign from another tool."""
+        """Whether the kernel's counters were read; they are not in a campaign from another tool."""
         if any(name.startswith("kernel_") and row[name] is not None for row in self.rows for name in row):
             return True
         return bool((self.line.get("evidence") or {}).get("network"))
 
     @property
     def private(self) -> bool:
-        """Whether the kernel's counters are the trial's own."""
+        """Whether the kernel's counters belong to the trial alone."""
         return bool((self.line.get("evidence") or {}).get("private"))
 
 
@@ -91,13 +91,13 @@ def _with_word(texts: object, word: str) -> list[str]:
 
 @dataclass(frozen=True)
 class CellEvidence:
-    """One cell. settings: effective ones of its objects by name, the first value of each.
+    """One cell. settings: effective settings of its objects by name, the first value of each.
 
-    sysctls: of the machine; versions: of the middleware, by adapter; topics: what each carries, where the
-    workload says it; asked: the options that the study gives, by adapter; environment: the variables that its
-    variant sets; options: what the sidecars declare of options, by adapter; objects: what the objects of the
-    adapters report; hosts: what the agents said of those that the cell has; emulated:
-    those of its hosts that are made from namespaces of one machine.
+    sysctls: of the machine. versions: of the middleware, by adapter. topics: what each carries, if the
+    workload says it. asked: the options the study gives, by adapter. environment: the variables its variant
+    sets. options: what the sidecars declare about options, by adapter. objects: what the adapters' objects
+    report. hosts: the agents' reports about the cell's hosts. emulated: those of its hosts that are
+    namespaces on one machine.
     """
 
     cell: str
@@ -121,21 +121,21 @@ class CellEvidence:
 
     @property
     def adapter(self) -> str:
-        """The adapter, `publisher+subscriber` where they differ; all, by `,`, where topics have several."""
+        """The adapter, or `publisher+subscriber` if they differ; of several topics, all, separated by `,`."""
         return str(self.factors.get("adapter", "unknown"))
 
     @property
     def adapters(self) -> list[str]:
-        """All adapters, those of topics that have their own included."""
+        """All adapters, including those of topics with their own."""
         return list(dict.fromkeys(name for name in self.adapter.replace(",", "+").split("+")))
 
     @property
     def described(self) -> bool:
-        """Whether any object said what is in force: not so if no trial got that far."""
+        """Whether any object reported what is in force; none does if no trial got that far."""
         return bool(self.objects)
 
     def reported(self, adapter: str, setting: str) -> list[object]:
-        """The values that an adapter reports of a setting: its contexts', or else its endpoints'."""
+        """The values an adapter reports for a setting: its contexts', or otherwise its endpoints'."""
         adapter_objects = [entry for entry in self.objects if entry.get("adapter") == adapter]
         contexts = [entry for entry in adapter_objects if entry.get("object") == "context"]
         for objects in (contexts, [entry for entry in adapter_objects if entry not in contexts]):
@@ -146,12 +146,12 @@ class CellEvidence:
 
     @property
     def payload_bytes(self) -> int | None:
-        """The payload, where the study sets it, and no topic has one of its own."""
+        """The payload, if the study sets it and no topic has its own."""
         value = self.factors.get("payload_bytes")
         return value if isinstance(value, int) and not self.topics else None
 
     def factor(self, name: str) -> object:
-        """A factor's value; of payloads that topics have of their own the largest."""
+        """A factor's value; if topics have their own payloads, the largest."""
         if name != "payload_bytes" or not self.topics:
             return self.factors.get(name)
         sizes = [topic.get("payload_bytes") for topic in self.topics.values()]
@@ -163,25 +163,25 @@ class CellEvidence:
         return {str(row["transport"]) for trial in self.trials for row in trial.rows if row.get("transport")}
 
     def kernel(self, name: str) -> tuple[list[Trial], int]:
-        """The trials in which this counter of the kernel is above zero, failed ones included, and its sum."""
+        """The trials in which this kernel counter is above zero, including failed ones, and its sum."""
         trials = [trial for trial in self.trials if trial.kernel(name) > 0]
         return trials, sum(trial.kernel(name) for trial in trials)
 
     def middle(self, column: str) -> float | None:
-        """The median over valid trials of a figure; None unless each has it."""
+        """A figure's median over valid trials; None unless every trial has it."""
         known = [trial.figure(column) for trial in self.valid]
         figures = [value for value in known if value is not None]
         return median(figures) if figures and len(figures) == len(known) else None
 
     def sysctl(self, name: str) -> int | None:
-        """A number that the kernel is set to."""
+        """A numeric kernel setting."""
         value = self.sysctls.get(name)
         if isinstance(value, int):
             return value
         return int(value) if isinstance(value, str) and value.strip().isdigit() else None
 
     def receive_buffer_bytes(self) -> int | None:
-        """A socket's receive buffer: as the adapter reports it, else what the kernel gives by default."""
+        """A socket's receive buffer: as the adapter reports it, otherwise the kernel's default."""
         for name, value in self.settings.items():
             if name.endswith("receive_buffer_bytes") and isinstance(value, int) and value > 0:
                 return value
@@ -191,7 +191,7 @@ class CellEvidence:
 def cells_of(
     manifest: Json, environment: Json, rows: Iterable[Json], journal: Iterable[Json]
 ) -> Iterator[CellEvidence]:
-    """The evidence of each cell, in the order of the study."""
+    """The evidence of each cell, in the study's order."""
     by_trial: dict[tuple[str, int], list[Json]] = {}
     for row in rows:
         by_trial.setdefault((str(row["cell"]), int(row["trial"])), []).append(row)
@@ -232,7 +232,7 @@ def _emulated(study: Json, factors: Json) -> list[str]:
 
 
 def _asked(study: Json, factors: Json) -> dict[str, dict[str, Any]]:
-    """The options of a cell: the study's, or its part's, and over them those of its variant."""
+    """A cell's options: the study's or its part's, overridden by its variant's."""
     part, variant = _own(study, factors)
     option_sets = [
         options for options in (part.get("options"), variant.get("options")) if isinstance(options, dict)
@@ -245,19 +245,19 @@ def _asked(study: Json, factors: Json) -> dict[str, dict[str, Any]]:
 
 
 def _environment(study: Json, factors: Json) -> dict[str, str]:
-    """The environment variables that the variant of a cell sets."""
+    """The environment variables that a cell's variant sets."""
     variables = _own(study, factors)[1].get("environment") or {}
     return {str(name): str(value) for name, value in variables.items()}
 
 
 def _own(study: Json, factors: Json) -> tuple[Json, Json]:
-    """The study of a cell, or its part, and its variant."""
+    """The study or part a cell belongs to, and its variant."""
     part = (study.get("parts") or {}).get(factors.get("part"), study)
     return part, (part.get("variants") or {}).get(factors.get("variant")) or {}
 
 
 def of_reasons(cell: CellEvidence, known: Iterable[tuple[str, str, str]]) -> Iterator[Said]:
-    """A finding for each reason of `known` (code word, what happened, what to change) of failed trials."""
+    """A finding for each reason of failed trials in `known` (code word, what happened, what to change)."""
     for word, description, fix in known:
         trials = [trial for trial in cell.trials if trial.reasons(word)]
         if trials:
@@ -266,7 +266,7 @@ def of_reasons(cell: CellEvidence, known: Iterable[tuple[str, str, str]]) -> Ite
 
 
 def _flat(entries: Iterable[Json]) -> dict[str, Any]:
-    """Each setting's value in force, the first of those that objects report."""
+    """Each setting's value in force: the first that objects report."""
     values: dict[str, Any] = {}
     for entry in entries:
         for name, setting in (entry.get("settings") or {}).items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about trials that failed: what stood in the way."""
+"""Findings about failed trials: what went wrong."""
 
 from __future__ import annotations
 

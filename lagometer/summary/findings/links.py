@@ -12,9 +12,9 @@ from lagometer.summary.findings.evidence import CellEvidence, Said, Trial, of_re
 from lagometer.units import duration_text
 
 NS_PER_S = 1e9
-BEHIND_MIN = 2  # fewer messages behind a late one are no burst
-CHANGES_SHOWN = 4  # of many, in a sentence
-JITTERS = 6.0  # standard deviations of the delay that say nothing
+BEHIND_MIN = 2  # fewer messages behind a late one are not a burst
+CHANGES_SHOWN = 4  # of many, in one sentence
+JITTERS = 6.0  # standard deviations of the delay to ignore
 
 _NAMES = {"mtu_bytes": "MTU", "burst": "lost in a row"}
 
@@ -38,7 +38,7 @@ REASONS = (
 
 
 def links(cell: CellEvidence) -> Iterator[Said]:
-    """What the link of a cell was, and what it did to order in time."""
+    """The properties of a cell's link, and what it did to the order in time."""
     yield from of_reasons(cell, REASONS)
     yield from _emulated(cell)
     yield from _recovered(cell)
@@ -68,7 +68,7 @@ def _of(trial: Trial) -> Sequence[Mapping[str, Any]]:
 
 
 def _measured(links_of_trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Each quantity: what was measured, from the least to the most, and what was asked."""
+    """For each quantity: the measured range, and the requested value."""
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for link in links_of_trials:
         for figure in link["figures"]:
@@ -86,7 +86,7 @@ def _measured(links_of_trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _changed(links_of_trials: Sequence[Mapping[str, Any]]) -> str:
-    """The changes of a link, as they were carried out in the first trial; how late one was in any."""
+    """A link's changes as carried out in the first trial, and the largest delay of any change."""
     all_changes = [(link.get("did") or {}).get("program") or {} for link in links_of_trials]
     by_link = [list(program["changes"]) for program in all_changes if program.get("changes")]
     late = [
@@ -101,7 +101,7 @@ def _changed(links_of_trials: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _change(change: Mapping[str, Any]) -> str:
-    """What holds from then on, and what became of the frames that came until the next change."""
+    """What holds from then on, and what happened to frames that arrived before the next change."""
     at = f"at {int(change['at_ns']) / NS_PER_S:g} s"
     dropped = int(change["lost"]) + int(change["full"])
     frames = f"{dropped:,} of {int(change['came']):,} frames dropped"
@@ -113,7 +113,7 @@ def _change(change: Mapping[str, Any]) -> str:
 
 
 def _recovered(cell: CellEvidence) -> Iterator[Said]:
-    """How long after an outage the first message came through, by edge."""
+    """How long after an outage the first message arrived, by edge."""
     by_edge: dict[str, list[int | None]] = {}
     trials = 0
     for trial in cell.valid:
@@ -157,7 +157,7 @@ def _quantity(name: str, value: float) -> str:
 
 
 def _bursts(cell: CellEvidence) -> Iterator[Said]:
-    """RELIABLE keeps the order, so what was published behind a message that is late waits for it."""
+    """RELIABLE keeps the order, so messages published after a late one wait for it."""
     bursts = [(trial, worst) for trial in cell.valid if (worst := _burst(cell, trial))]
     if not bursts:
         return
@@ -176,8 +176,9 @@ def _bursts(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _burst(cell: CellEvidence, trial: Trial) -> tuple[str, float, int] | None:
-    """The worst edge of a trial: by how much its latest message was later than the fastest, beyond jitter,
-    and how many waited for it. Only of links that lose frames: elsewhere a held-up process does the same."""
+    """A trial's worst edge: how much later its latest message was than the fastest, beyond jitter, and how
+    many messages waited for it. Only for links that lose frames: elsewhere, a stalled process does the same.
+    """
     asked = {
         str(figure["what"]): float(figure["asked"])
         for link in _of(trial)

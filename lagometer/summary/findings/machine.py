@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about the machine: what took its time while trials ran."""
+"""Findings about the machine: what took its time during trials."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REASONS = (
 
 
 def machine(cell: CellEvidence) -> Iterator[Said]:
-    """Everything that the machine did to the trials."""
+    """Everything the machine did to the trials."""
     yield from _load(cell)
     yield from of_reasons(cell, REASONS)
     yield from _steady(cell)
@@ -136,7 +136,7 @@ def _clocks(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _bounded(known: Sequence[tuple[Trial, Json]]) -> Said:
-    """What is known of one-way figures, and which of them are below what is known."""
+    """The bound known for one-way figures, and which figures are below it."""
     bounds_ns: dict[str, int] = {}
     for _, row in known:
         bounds_ns[str(row["edge"])] = max(bounds_ns.get(str(row["edge"]), 0), int(row["clock_bound_ns"]))
@@ -160,7 +160,7 @@ def _bounded(known: Sequence[tuple[Trial, Json]]) -> Said:
 
 
 def _hosts(cell: CellEvidence) -> Iterator[Said]:
-    """Hosts with another build of an adapter or of the worker, by hashes and versions."""
+    """Hosts with another build of an adapter or the worker, by hashes and versions."""
     names = dict.fromkeys(name for host in cell.hosts.values() for name in host.get("files") or {})
     for name in names:
         by_host = {

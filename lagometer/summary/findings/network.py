@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about what the kernel's network dropped or sent again."""
+"""Findings about what the kernel's network dropped or retransmitted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ETHERNET_PAYLOAD_BYTES = 1_472
 
 
 def network(cell: CellEvidence) -> Iterator[Said]:
-    """Everything that the kernel's counters explain."""
+    """Everything the kernel's counters explain."""
     yield from _receive_buffer(cell)
     yield from _reassembly(cell)
     yield from _send_buffer(cell)
@@ -25,7 +25,7 @@ def _receive_buffer(cell: CellEvidence) -> Iterator[Said]:
     trials = [
         trial
         for trial in cell.kernel("udp_receive_buffer_errors")[0]
-        if not trial.reasons("nothing-received")  # `failures` says it of these
+        if not trial.reasons("nothing-received")  # `failures` reports it for these
     ]
     if not trials:
         return
@@ -98,7 +98,7 @@ def _send_buffer(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _backlog(cell: CellEvidence) -> Iterator[Said]:
-    """The counter is the whole machine's, so it counts only where messages are missing, too."""
+    """The counter covers the whole machine, so it only counts if messages are missing, too."""
     trials = [
         trial for trial in cell.kernel("softnet_dropped")[0] if trial.count("lost") + trial.count("censored")
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about messages that a queue replaced, refused, kept too long, or gave twice."""
+"""Findings about messages that a queue replaced, rejected, kept too long, or delivered twice."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ DROPS_IN_KERNEL = ("udp_receive_buffer_errors", "ip_reassembly_failed", "udp_sen
 
 @dataclass(frozen=True)
 class Counted:
-    """A count of messages that means something where it is above zero.
+    """A count of messages that means something if it is above zero.
 
-    number: what shows it, with `{count}`, `{sent}`, `{lost}`, `{depth}` and `{lifespan}` filled in; counts:
-    whether a trial with such messages is meant.
+    number: what shows it, with `{count}`, `{sent}`, `{lost}`, `{depth}` and `{lifespan}` filled in. counts:
+    whether it applies to a trial with such messages.
     """
 
     column: str
@@ -115,7 +115,7 @@ LIFESPAN = ", with a lifespan of "
 
 
 def _outlived(counted: Counted) -> Counted:
-    """What is said instead where a message may be missing since it got too old."""
+    """The alternative text if a message may be missing because it got too old."""
     return replace(
         counted,
         kind="older-than-lifespan",
@@ -127,7 +127,7 @@ def _outlived(counted: Counted) -> Counted:
 
 
 def queues(cell: CellEvidence) -> Iterator[Said]:
-    """Everything that the counts of messages explain."""
+    """Everything the message counts explain."""
     yield from _builds_up(cell)
     for counted in COUNTED:
         yield from _of_count(cell, counted)

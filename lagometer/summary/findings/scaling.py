@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about what comes with more subscribers or nodes: they rest on several cells of a campaign."""
+"""Findings about the effect of more subscribers or nodes; they use several cells of a campaign."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
 from lagometer.units import duration_text
 
 TRIALS_MIN = 6  # of all cells together
-# Of the datagrams that one subscriber takes, what each further one adds: its own copy, or next to nothing.
+# Relative to one subscriber's datagrams, what each additional one adds: its own copy, or next to nothing.
 COPY_MIN, COPY_MAX = 0.75, 0.1
-GROWTH_MIN = 0.2  # of the discovery time of the smallest cell: less is not worth a word
+GROWTH_MIN = 0.2  # of the smallest cell's discovery time; less is not worth reporting
 _SIZED = re.compile(r"(pipeline|fanout|fanin)-([0-9]+)")
-# Reasons for which a trial fails when a middleware has too many participants or endpoints.
+# Reasons for which a trial fails if a middleware has too many participants or endpoints.
 ENDS = ("worker-died", "worker-hung", "adapter-failed", "endpoints-missing")
 
 
 def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]]:
-    """Of each group of cells that differ in their number of nodes alone, what grows, and where it ends."""
+    """For each group of cells that differ only in their number of nodes: what grows, and where it ends."""
     groups: dict[tuple[object, ...], list[tuple[int, CellEvidence]]] = {}
     for cell in cells:
         match = _SIZED.fullmatch(str(cell.factors.get("workload")))
@@ -42,7 +42,7 @@ def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]
 
 
 def _end(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:
-    """The first size from which on workers die, hang or don't meet, where smaller ones are valid."""
+    """The first size at which workers die, hang or stay unmatched, while smaller ones are valid."""
     ended = [(nodes, cell, endings) for nodes, cell in ordered if (endings := _ends(cell))]
     if not ended:
         return
@@ -65,7 +65,7 @@ def _end(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvid
 
 
 def _ends(cell: CellEvidence) -> list[str]:
-    """Of each trial that ended so, the first of these reasons."""
+    """The first of these reasons for each trial that ended because of one."""
     reasons_by_trial = ([reason for code in ENDS for reason in trial.reasons(code)] for trial in cell.trials)
     return [reasons[0] for reasons in reasons_by_trial if reasons]
 
@@ -101,7 +101,7 @@ def _discovery(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[Ce
 
 
 def _copies(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:
-    """Whether each subscriber gets datagrams of its own (unicast), or all get the same (multicast)."""
+    """Whether each subscriber gets its own datagrams (unicast), or all get the same ones (multicast)."""
     points = [
         (subscribers, per_message)
         for subscribers, cell in ordered
@@ -113,7 +113,7 @@ def _copies(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellE
     x, y = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
     fewest, most = x.min(), x.max()
     first, last = float(np.median(y[x == fewest])), float(np.median(y[x == most]))
-    share = (last - first) / (most - fewest) / (first / fewest)  # of the datagrams that one subscriber takes
+    share = (last - first) / (most - fewest) / (first / fewest)  # of one subscriber's datagrams
     if not (share >= COPY_MIN or (share <= COPY_MAX and first >= 1.0)):
         return
     cell = ordered[-1][1]
@@ -145,7 +145,7 @@ def _copies(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellE
 
 
 def _datagrams_per_message(trial: Trial) -> float | None:
-    """How many UDP datagrams left for each message that was sent; None where messages went another way."""
+    """How many UDP datagrams were sent per message; None if messages went another way."""
     evidence = trial.line.get("evidence") or {}
     datagrams = (evidence.get("network") or {}).get("udp_sent")
     workers = (trial.line.get("counters") or {}).values()
@@ -159,7 +159,7 @@ def _datagrams_per_message(trial: Trial) -> float | None:
 def slope_of(x: Floats, y: Floats) -> tuple[float, float]:
     """The slope of the least-squares line and half of its 95 % interval (Student's t, n - 2 degrees).
 
-    The interval is too narrow where y is not linear in x; the slope is then the mean growth.
+    The interval is too narrow if y is not linear in x; the slope is then the mean growth.
     """
     fit = scipy.stats.linregress(x, y)
     half_width = float(scipy.special.stdtrit(len(x) - 2, 0.975) * fit.stderr)

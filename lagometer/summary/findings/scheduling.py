@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The finding that messages waited for a CPU while others ran on it (docs/methodology/scheduler.md)."""
+"""The finding that messages waited for a CPU while other threads ran (docs/methodology/scheduler.md)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lagometer.summary.scheduling_data import CellScheduling, RanInstead
 from lagometer.units import duration_text
 
 WAITING_SHARE_MIN = 0.25  # of the slowest messages' time
-WORKER = "lagometer-worke"  # how the kernel calls its other threads
+WORKER = "lagometer-worke"  # the kernel's name for its other threads
 
 
 def scheduling_findings(cell: CellEvidence, shares: Sequence[CellScheduling]) -> Iterator[Said]:
-    """Of each edge whose slowest messages waited for a CPU. shares: of any cells."""
+    """A finding for each edge whose slowest messages waited for a CPU. shares: of any cells."""
     for share in shares:
         slowest = share.slowest
         if share.cell != cell.cell or slowest is None or share.p99_ns is None or not slowest.instead:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lagometer.summary.findings.evidence import CellEvidence, Said
 from lagometer.units import duration_text
 
-BLOCKED_SHARE_MIN = 0.5  # of the period: what is left would not do for a second such call
+BLOCKED_SHARE_MIN = 0.5  # of the period: the rest does not suffice for a second such call
 
 
 def sending(cell: CellEvidence) -> Iterator[Said]:

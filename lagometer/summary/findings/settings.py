@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings about settings: what was asked for, and what an adapter says is in force."""
+"""Findings about settings: requested values compared with what an adapter reports as in force."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SOURCE = "the adapter's own report (`settings` in manifest.json)"
 
 
 def settings(cell: CellEvidence) -> Iterator[Said]:
-    """Options and environment variables that have another value in force than the study gives, or of which
-    nothing tells whether they are in force."""
+    """Options and environment variables whose value in force differs from the study's, or for which nothing
+    shows whether they are in force."""
     for adapter in cell.adapters:
         for name, value in cell.asked.get(adapter, {}).items():
             declared = cell.options.get(adapter, {}).get(name)

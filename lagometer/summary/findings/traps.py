@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Known traps of a middleware: conditions that its sidecar declares, held against each of its cells.
+"""Known traps of a middleware: conditions that its sidecar declares, checked against each of its cells.
 
 A condition is `LEFT OP RIGHT` with OP among `=`, `!=`, `>`, `>=`, `<`, `<=` and `has`. A side is a number
 (with a unit of size or time: `512KB`, `35ms`), a word, or a name with a dot: `factor.X`, `setting.X` (an
 effective one), `figure.X` (a column of cells.parquet: the median over valid trials), `count.X` (the sum over
-all trials), `kernel.X`, `sysctl.X`; or `transport`, `warnings`, `version`. `NAME|VALUE` stands for VALUE
-where the name is not known. A condition with a side that is not known does not hold.
+all trials), `kernel.X`, `sysctl.X`; or `transport`, `warnings`, `version`. `NAME|VALUE` stands for VALUE if
+the name is unknown. A condition with an unknown side does not hold.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def traps(cell: CellEvidence, declared: Mapping[str, Any]) -> Iterator[Said]:
 
 
 def holds(cell: CellEvidence, adapter: str, condition: str) -> bool:
-    """Whether a condition holds. Raises ValueError for another text."""
+    """Whether a condition holds. Raises ValueError for text that is not a condition."""
     match = _CONDITION.fullmatch(condition)
     if match is None:
         raise ValueError(f"'{condition}' is not a condition: write LEFT OP RIGHT, such as factor.depth > 1")
@@ -61,7 +61,7 @@ def holds(cell: CellEvidence, adapter: str, condition: str) -> bool:
 
 
 def value_of(cell: CellEvidence, adapter: str, term: str) -> Value:
-    """The value of one side of a condition; None where it is not known."""
+    """The value of one side of a condition; None if unknown."""
     name, _, default = term.partition("|")
     value = _named(cell, adapter, name)
     if value is None and default:
@@ -110,7 +110,7 @@ def _plain(text: str) -> Value:
 
 
 def filled(cell: CellEvidence, adapter: str, text: str) -> str:
-    """The text with its placeholders `{term}` filled in, a size or a time as people read it."""
+    """The text with its placeholders `{term}` filled in, sizes and times in readable form."""
 
     def shown(match: re.Match[str]) -> str:
         name, value = match[1], value_of(cell, adapter, match[1])
