@@ -11,10 +11,10 @@ from lagometer.summary.model import Model
 
 
 class Fastest(Model):
-    """The fastest middleware for a payload, of `among` that have figures, bare transports aside.
+    """The fastest middleware for a payload, out of `among` that have figures; bare transports do not count.
 
-    low_ns, high_ns: the 95 % interval of p50, if there is one; not_told_apart: the others whose intervals
-    overlap with it; queue_builds_up: its p50 depends on how long a trial is.
+    low_ns, high_ns: the 95 % interval of p50, if there is one. not_told_apart: the others whose intervals
+    overlap with it. queue_builds_up: its p50 depends on the length of a trial.
     """
 
     payload_bytes: int
@@ -33,9 +33,9 @@ class Fastest(Model):
 
 
 def answers(summary: Summary) -> list[Fastest]:
-    """The fastest of each payload of the table at a glance, bare transports aside; nothing without it.
+    """The fastest of each payload in the overview table, without bare transports; empty without that table.
 
-    A cell in which a queue builds up comes last, since its p50 depends on how long a trial is.
+    A cell in which a queue builds up comes last, because its p50 depends on the length of a trial.
     """
     glance = summary.glance
     if glance is None:
@@ -91,7 +91,7 @@ def _interval(figure: GlanceFigure, name: str) -> tuple[float | None, float | No
 
 
 def _overlap(first: GlanceFigure, other: GlanceFigure) -> bool:
-    """Whether the intervals of p50 overlap; without intervals nobody can tell that they don't."""
+    """Whether the intervals of p50 overlap; False if there are none to compare."""
     _, high = _interval(first, "latency_p50_ns")
     low, _ = _interval(other, "latency_p50_ns")
     return high is not None and low is not None and low <= high

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bridges between domains or adapters take: time from entry to exit, its share; CPU, memory, threads."""
+"""The cost of bridges between domains or adapters: time from entry to exit, share, CPU, memory, threads."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from lagometer.store.reader import Campaign
 from lagometer.summary.cell_data import Bridge
 from lagometer.summary.hops import COLUMNS, Hops, ends
 
-FOLLOWED = 200  # messages of a trial, evenly spread, whose way is followed for the share
+FOLLOWED = 200  # messages of a trial, evenly spread, that are followed for the share
 MEMORY = ("rss_bytes", "pss_bytes", "uss_bytes")
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """One trial. stays_ns: of each message that was passed on, from entry to exit; shares: of followed
-    messages, the part of their end-to-end latency that they spent in the bridge; run_ns: CPU time of the
-    process in the measure phase; of what was not looked at: None."""
+    """One trial. stays_ns: for each message passed on, the time from entry to exit. shares: for followed
+    messages, the part of their end-to-end latency spent in the bridge. run_ns: CPU time of the process in the
+    measure phase. None for anything not observed."""
 
     stays_ns: pl.Series
     shares: Sequence[float] = ()
@@ -35,7 +35,7 @@ class _Seen:
 
 
 def bridges(campaign: Campaign, names: Sequence[str]) -> list[Bridge]:
-    """A row for each bridge of each of these cells that has valid trials."""
+    """One row for each bridge of each of these cells that has valid trials."""
     rows = []
     for cell in campaign.manifest.get("cells", []):
         for node, process in (cell.get("bridges") or {}).items() if cell["id"] in names else ():
@@ -74,7 +74,7 @@ def _seen(campaign: Campaign, cell: str, trial: int, node: str, process: str) ->
 
 
 def _stays(samples: pl.DataFrame, node: str) -> pl.Series:
-    """Of each message of the measure phase that the node published, the time since its callback began."""
+    """For each message of the measure phase that the node published, the time since its callback began."""
     edges = [edge for edge in samples["edge"].cast(pl.String).unique() if ends(edge)[0] == node]
     messages = samples.filter(
         pl.col("edge").cast(pl.String).is_in(edges)
@@ -83,15 +83,15 @@ def _stays(samples: pl.DataFrame, node: str) -> pl.Series:
         & pl.col("begun_ns").is_not_null()
         & pl.col("publish_ns").is_not_null()
     )
-    # Of a message that several nodes subscribe to there is a row for each.
+    # A message with several subscribing nodes has one row for each.
     messages = messages.unique(["publish_ns", "begun_ns", "sequence"])
     return messages["publish_ns"] - messages["begun_ns"]
 
 
 def _shares(hops: Hops, node: str) -> Iterator[float]:
-    """Of followed messages, the part of the end-to-end latency between taken and published again by the node.
+    """For followed messages, the part of the end-to-end latency between taking and republishing by the node.
 
-    A message whose way can't be followed, or leads past the node, has none.
+    A message has no share if its way can't be followed or bypasses the node.
     """
     messages = hops.of_edge(END_TO_END)
     spread = messages.gather_every(max(1, -(-messages.height // FOLLOWED)))
@@ -129,6 +129,6 @@ def _quantile(values: pl.Series, share: float) -> float | None:
 
 
 def _middle(values: Sequence[float | None]) -> float | None:
-    """The median; None unless each trial has the figure."""
+    """The median; None unless every trial has the figure."""
     known = [value for value in values if value is not None]
     return median(known) if known and len(known) == len(values) else None

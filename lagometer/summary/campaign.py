@@ -19,7 +19,7 @@ _SIZE = re.compile(r"(?:pipeline|fanout|fanin)-([0-9]+)")
 
 
 def campaign_head(manifest: Json, environment: Json) -> Campaign:
-    """The head line's facts."""
+    """The facts in the head line."""
     study = manifest.get("study")
     description = study.get("description") if isinstance(study, dict) else None
     cpu = environment.get("cpu")
@@ -39,12 +39,12 @@ def campaign_head(manifest: Json, environment: Json) -> Campaign:
 
 
 def items(value: object) -> list[tuple[str, Any]]:
-    """The entries of a JSON object; none if it is something else."""
+    """The entries of a JSON object; none for anything else."""
     return list(value.items()) if isinstance(value, dict) else []
 
 
 def cell_factors(manifest: Json) -> dict[str, dict[str, object]]:
-    """The factors that are set, of each cell in the order of the manifest."""
+    """The factors that are set in each cell, in the order of the manifest."""
     return {
         str(cell["id"]): {key: value for key, value in items(cell.get("factors")) if value is not None}
         for cell in manifest.get("cells", [])
@@ -56,7 +56,7 @@ def cells(
     rows: Sequence[Row],
     journal: Iterable[Json],
 ) -> list[Cell]:
-    """Every cell of the campaign, also one of which nothing was measured."""
+    """Every cell of the campaign, including cells in which nothing was measured."""
     edges: dict[str, dict[str, None]] = {}
     trials: dict[str, set[int]] = {}
     for row in rows:
@@ -85,7 +85,7 @@ def cells(
 
 
 def _axes(values: Json) -> dict[str, float]:
-    """What of a cell a figure may be drawn over."""
+    """The properties of a cell that a chart can use as an axis."""
     axes = {
         name: float(value)
         for name in ("payload_bytes", "rate_hz", "depth")
@@ -96,7 +96,7 @@ def _axes(values: Json) -> dict[str, float]:
 
 
 def factor_values(factors: Mapping[str, Json]) -> list[Factor]:
-    """The factors that occur, each with its values: numbers ascending, words in the order of the study."""
+    """The factors that occur, each with its values: numbers ascending, words in the study's order."""
     distinct: dict[str, dict[Any, None]] = {}
     for cell_values in factors.values():
         for name, value in cell_values.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of each cell's messages goes, layer by layer, and what would have to go to halve it."""
+"""Where the time of each cell's messages goes, layer by layer, and what must shrink to halve it."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ COLUMNS = ("edge", "sequence", "publish_ns", "taken_ns", "cause_stream", "cause_
 CHAIN, EDGE = "chain", "edge"
 
 
-Trials = Sequence[tuple[pl.DataFrame, pl.DataFrame]]  # the messages of each that were delivered, their layers
+Trials = Sequence[tuple[pl.DataFrame, pl.DataFrame]]  # each trial's delivered messages and their layers
 
 
 @dataclass(frozen=True)
 class CampaignLayers:
-    """The layers of a campaign's cells: of whole messages, and of each edge. Its files are read once."""
+    """The layers of a campaign's cells: for whole messages, and for each edge. The files are read once."""
 
     cells: Sequence[CellLayers] = ()
     edges: Sequence[LayerTable] = ()
 
 
 def campaign_layers(campaign: Campaign) -> CampaignLayers:
-    """Of all cells whose layers were measured, in the study's order."""
+    """The layers of all cells in which they were measured, in the study's order."""
     valid = campaign.cells.filter(pl.col("valid")).select("cell", "trial").unique(maintain_order=True)
     trials: dict[str, list[int]] = {}
     for cell, trial in valid.iter_rows():
@@ -50,7 +50,7 @@ def campaign_layers(campaign: Campaign) -> CampaignLayers:
             continue
         try:
             frames = _read(campaign, cell, sorted(trials[cell]))
-        except CampaignError:  # those of single messages say so
+        except CampaignError:  # those of single messages report it
             continue
         row = _of_cell(cell, frames)
         cells += [row] if row is not None else []
@@ -82,7 +82,7 @@ def _of_cell(cell: str, trials: Trials) -> CellLayers | None:
 
 
 def _read(campaign: Campaign, cell: str, trials: Sequence[int]) -> Trials:
-    """The messages of each trial that were delivered, and their layers. Raises CampaignError."""
+    """The delivered messages of each trial and their layers. Raises CampaignError."""
     frames = []
     for trial in trials:
         samples = _delivered(campaign.samples(cell, trial, COLUMNS))
@@ -129,7 +129,7 @@ def _means(means_ns: Mapping[str, float], total_ns: float) -> list[LayerMean]:
 
 
 def _sentence(total_ns: float, half: Sequence[LayerMean]) -> str:
-    """What would have to go, said plainly."""
+    """What must shrink to halve the mean, in plain words."""
     together = sum(layer.share for layer in half)
     named = [f"{layer.name.replace('_', ' ')} ({layer.share:.0%})" for layer in half]
     subject = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
@@ -163,13 +163,13 @@ def _measured(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_edges(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
-    """A row for each message on each edge, of the measure phase: the time in each layer."""
+    """One row per message and edge in the measure phase: the time in each layer."""
     return _wide(_measured(samples, layers), ("edge", "sequence"))
 
 
 def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame | None:
-    """A row for each message that went all the way; None where the graph is no single line, or a part of the
-    way has no layers."""
+    """One row for each message that went all the way; None if the graph is not a single line, or a part of
+    the way has no layers."""
     edges = _line(samples)
     if not edges:
         return None
@@ -202,8 +202,8 @@ def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame | Non
 
 
 def _line(samples: pl.DataFrame) -> list[str]:
-    """The edges of a graph that is a single line or one round, in the order in which messages go through
-    them; empty for every other graph."""
+    """The edges of a graph that is a single line or one round, in the order in which messages pass them;
+    empty for any other graph."""
     first = samples.filter(pl.col("edge").str.contains(ARROW, literal=True))
     edges = [str(name) for name in first["edge"].unique(maintain_order=True)]
     starts = first.filter(pl.col("cause_stream").is_null())["edge"].unique().to_list()
@@ -217,7 +217,7 @@ def _line(samples: pl.DataFrame) -> list[str]:
 
 
 def _wide(stays: pl.DataFrame, key: tuple[str, ...], *, keep: bool = False) -> pl.DataFrame:
-    """A row for each message, a column for each layer: the nanoseconds in it."""
+    """One row per message and one column per layer: the nanoseconds in it."""
     durations = stays.select(*key, "layer", (pl.col("end_ns") - pl.col("begin_ns")).alias("spent_ns"))
     wide = durations.pivot(
         on="layer", index=list(key), values="spent_ns", aggregate_function="sum"

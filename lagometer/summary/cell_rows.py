@@ -21,10 +21,10 @@ def in_order(cells: pl.DataFrame, order: Mapping[str, int]) -> pl.DataFrame:
 
 
 def over_trials(cells: pl.DataFrame, chosen: pl.Expr, **figures: pl.Expr) -> list[Figures]:
-    """Of each cell and edge the figures over those valid rows for which `chosen` holds.
+    """The figures of each cell and edge over the valid rows for which `chosen` holds.
 
-    Beside them `cell`, `edge`, `trials` and the median of `cpu_per_message_ns`. All at once, since a campaign
-    may have tens of thousands of cells.
+    Also returns `cell`, `edge`, `trials` and the median of `cpu_per_message_ns`. All cells are processed at
+    once, because a campaign may have tens of thousands.
     """
     rows = cells.filter(pl.col("valid") & chosen).group_by("cell", "edge", maintain_order=True)
     table = rows.agg(trials=pl.len(), cpu_per_message_ns=median("cpu_per_message_ns"), **figures)

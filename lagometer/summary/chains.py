@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The named chains of each cell, and what their time is made of."""
+"""The named chains of each cell, and the parts of their time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lagometer.store.format import ARROW, END_TO_END
 from lagometer.summary.cell_data import ChainRow
 from lagometer.summary.data import Cell
 
-LOSSES = ("lost", "overwritten", "censored", "rejected")  # all that did not come, as in the table of edges
+LOSSES = ("lost", "overwritten", "censored", "rejected")  # all that did not arrive, as in the table of edges
 FIGURES = (
     "whole_p50_ns",
     "whole_p99_ns",
@@ -27,7 +27,7 @@ FIGURES = (
 
 
 def chains(rows: pl.DataFrame, cells: Sequence[Cell]) -> list[ChainRow]:
-    """A row for each cell and chain that was measured, in the study's order. rows: `cells.parquet`."""
+    """One row for each measured cell and chain, in the study's order. rows: `cells.parquet`."""
     by_chain: dict[tuple[str, str], list[dict[str, Any]]] = {}
     if "whole_p50_ns" not in rows.columns:
         return []
@@ -53,6 +53,6 @@ def chains(rows: pl.DataFrame, cells: Sequence[Cell]) -> list[ChainRow]:
 
 
 def _middle(values: Iterable[float | None]) -> float | None:
-    """The median; None unless each trial has the figure."""
+    """The median; None unless every trial has the figure."""
     known = list(values)
     return None if None in known else median(value for value in known if value is not None)

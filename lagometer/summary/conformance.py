@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conformance matrix beside a campaign: what its adapters were shown to do."""
+"""The conformance matrix for a campaign: what its adapters were shown to do."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lagometer.summary.data import AbilityVerdict, Conformance
 
 
 def conformance(campaign: Campaign) -> tuple[list[Conformance], list[str]]:
-    """Each adapter's findings as `conformance.json` has them, and a note if that can't be read.
+    """Each adapter's findings from `conformance.json`, and a note if the file can't be read.
 
-    An adapter that was not run has none.
+    An adapter that the suite did not run has none.
     """
     path = campaign.directory / CONFORMANCE
     if not path.is_file():
@@ -43,5 +43,5 @@ def conformance(campaign: Campaign) -> tuple[list[Conformance], list[str]]:
 
 
 def _options(adapter: Mapping[str, Any]) -> list[str]:
-    """What it was set up with, as a command line has it."""
+    """The options it was set up with, in command-line form."""
     return [f"{key}={json.dumps(value)}" for key, value in adapter.get("options", {}).items()]

@@ -41,8 +41,8 @@ class Campaign(Model):
 
 
 class Counts(Model):
-    """Sizes of the campaign. `messages` counts deliveries on all edges but `end-to-end`, measure phase,
-    all trials. `trials_noisy` are valid ones that something disturbed.
+    """Sizes of the campaign. `messages` counts deliveries on all edges except `end-to-end`, in the measure
+    phase, over all trials. `trials_noisy` counts valid trials that something disturbed.
     """
 
     cells: int
@@ -63,8 +63,8 @@ class Factor(Model):
 
 
 class Cell(Model):
-    """One point of the matrix. `factors` are text, as they are shown; `axes`: those that are numbers, and
-    `nodes`, of a built-in workload; `bare` marks a bare transport (the floor).
+    """One point of the matrix. `factors` are text, as displayed. `axes`: the numeric ones, and `nodes` for a
+    built-in workload. `bare` marks a bare transport (the floor).
     """
 
     id: str
@@ -78,10 +78,11 @@ class Cell(Model):
 
 
 class Interval(Model):
-    """What is known of one figure of a row over trials: its 95 % interval, or how much would do for one.
+    """What is known about one figure of a row over trials: its 95 % interval, or how many trials one would
+    take.
 
-    `figure` names the field that it belongs to, or `times_floor_p50`: p50 as a multiple of the floor's. With
-    an interval, both ends are given, in the figure's unit; without, `needed_trials` (of the same length) and
+    `figure` names the field, or is `times_floor_p50`: p50 as a multiple of the floor's. With an interval,
+    both ends are given, in the figure's unit. Without one, `needed_trials` (of the same length) and
     `needed_messages` say what should be enough.
     """
 
@@ -93,18 +94,17 @@ class Interval(Model):
 
 
 class Row(Model):
-    """The figures of one edge: of one trial, or (`trial` is null) of a cell over its valid trials.
+    """The figures of one edge: of one trial, or (if `trial` is null) of a cell over its valid trials.
 
-    Over trials: counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
-    response time that has an interval is the quantile of all valid trials (docs/methodology/intervals.md);
-    every other figure is the median of the trials' figures (`lost_share`, lost over sent messages, their
-    mean), and null unless each valid trial has it.
-    `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
-    transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
-    what ended the cell of an adaptive campaign: precision, time or trials. `trials_noisy` counts the valid
-    trials that something beside them disturbed, `noise` says what. `clock_bound_ns` is how far off each
-    latency and response time may be whose two ends have clocks of their own (`clock_bound`: hard or narrow),
-    null where they have one.
+    Over trials, counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
+    response time with an interval is the quantile of all valid trials (docs/methodology/intervals.md). Every
+    other figure is the median of the trials' figures (`lost_share`, lost over sent messages: their mean), and
+    null unless each valid trial has it. Only rows over trials have `intervals`. `floor_latency_p50_ns` is the
+    smallest p50 among the bare transports with the same placement, dispatch, payload and touch; `floor_cell`
+    names its cell. `stopped` is what ended the cell of an adaptive campaign: precision, time or trials.
+    `trials_noisy` counts the valid trials that something external disturbed; `noise` says what.
+    `clock_bound_ns` is the error of each latency and response time whose two ends have separate clocks
+    (`clock_bound`: hard or narrow); null if they share one.
     """
 
     cell: str
@@ -165,7 +165,7 @@ class Failure(Model):
 
 
 class ReasonCount(Model):
-    """A reason, a warning or a kind of noise: its code word, what it means, and in how many trials it was.
+    """A reason, a warning or a kind of noise: its code word, its meaning, and how many trials had it.
 
     `kind`: failure, warning or noise.
     """
@@ -177,10 +177,10 @@ class ReasonCount(Model):
 
 
 class WithoutNoise(Model):
-    """One figure of a cell end to end, of all valid trials and of those alone that nothing disturbed.
+    """One end-to-end figure of a cell, over all valid trials and over the undisturbed ones alone.
 
     `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
-    trials' figures, for CPU time per message and where the quiet trials are too few for the former; it has an
+    trials' figures, for CPU time per message and if there are too few quiet trials for the former; it has an
     interval from six trials on. Both sides are of the same kind. Cells without disturbed trials, or without
     quiet ones, are not listed.
     """
@@ -199,8 +199,8 @@ class WithoutNoise(Model):
 
 
 class PreemptedTrial(Model):
-    """A valid trial whose workers were switched out involuntarily so often per message; `times` is that over
-    the median of its cell (of all cells with fewer than three trials, where it is one of those).
+    """A valid trial whose workers were switched out involuntarily this often per message. `times` is the rate
+    over the median of its cell (or, for a cell with fewer than three trials, of all such cells).
     """
 
     cell: str
@@ -213,12 +213,12 @@ class PreemptedTrial(Model):
 
 
 class Preemption(Model):
-    """How much the workers' threads were switched out, and how much that moved the figures.
+    """How often the workers' threads were switched out, and how much that moved the figures.
 
-    trials_above: of `trials`, those with more than one such switch in 10 messages; trials_outstanding: those
-    that are flagged. p50_change and p99_change: of the quieter half of each cell's trials against all of
-    them, as a share, the median over `cells_compared` cells. ranked: the trials that stand furthest above
-    their likes.
+    trials_above: how many of `trials` have more than one such switch in 10 messages. trials_outstanding: how
+    many are flagged. p50_change and p99_change: the quieter half of each cell's trials compared with all of
+    them, as a share; the median over `cells_compared` cells. ranked: the trials that stand furthest above
+    comparable ones.
     """
 
     trials: int
@@ -232,7 +232,7 @@ class Preemption(Model):
 
 
 class ControlTrial(Model):
-    """The control cell before one block: its figures end to end. `time_s` counts from the first trial."""
+    """The control cell before one block: its end-to-end figures. `time_s` counts from the first trial."""
 
     block: int
     time_s: float
@@ -246,8 +246,8 @@ class ControlTrial(Model):
 
 
 class Load(Model):
-    """What the machine did during a trial: the share of all CPUs' time that was spent, the trial's own
-    included, and that a hypervisor gave to others. `time_s` counts from the campaign's first trial.
+    """What the machine did during a trial: the share of all CPUs' time that was used (including the trial's
+    own), and the share that a hypervisor gave to others. `time_s` counts from the campaign's first trial.
     """
 
     time_s: float
@@ -264,11 +264,11 @@ class Control(Model):
 
 
 class LongFigure(Model):
-    """A quantile of a long trial, and the estimate of it from the short trials with its 95 % interval;
-    without one the median of their figures.
+    """A quantile of a long trial, and its estimate from the short trials with its 95 % interval; without an
+    interval, the median of their figures.
 
-    `place`: `inside` the interval, `outside` of it, or `beyond` the figures of all short trials, too; null
-    where there is no interval to compare it with.
+    `place`: `inside` the interval, `outside` it, or `beyond` the figures of all short trials, too; null if
+    there is no interval to compare with.
     """
 
     long_ns: float | None
@@ -279,9 +279,9 @@ class LongFigure(Model):
 
 
 class LongTrial(Model):
-    """A long trial of a cell beside the short ones, end to end: a check on the bias of short trials.
+    """A cell's long trial next to the short ones, end to end: a check on the bias of short trials.
 
-    CPU time per message of the short ones is their median, with its interval. `remarks`: what to warn of.
+    The short trials' CPU time per message is their median, with its interval. `remarks`: warnings.
     """
 
     cell: str
@@ -296,8 +296,8 @@ class LongTrial(Model):
 
 
 class CoreFloor(Model):
-    """Wake-up latency of one CPU: how late a timer's thread runs there, with nothing else to do. A quantile
-    with fewer than 10 wake-ups beyond it is null.
+    """Wake-up latency of one CPU: how late a timer's thread runs there when it has nothing else to do. A
+    quantile with fewer than 10 wake-ups beyond it is null.
     """
 
     cpu: int
@@ -309,8 +309,8 @@ class CoreFloor(Model):
 
 
 class MachineFloor(Model):
-    """The wake-up latency that the machine has without any middleware, and the time that a hypervisor took
-    meanwhile. `policy`: of the threads that were woken, `fifo` or `other`.
+    """The machine's wake-up latency without any middleware, and the time a hypervisor took meanwhile.
+    `policy`: of the woken threads, `fifo` or `other`.
     """
 
     policy: str | None
@@ -336,21 +336,21 @@ class Setting(Model):
 
 
 class PasteFile(Model):
-    """Text to paste, and the file or variable that it belongs in."""
+    """Text to paste, and the file or variable it belongs in."""
 
     file: str
     text: str
 
 
 class Observation(Model):
-    """What objects told beside their settings; of several values, each once."""
+    """What objects reported besides their settings; of several values, each once."""
 
     name: str
     values: list[str]
 
 
 class Settings(Model):
-    """Effective settings of one kind of object of an adapter, and the cells in which they held."""
+    """Effective settings of one kind of object of an adapter, and the cells in which they were in force."""
 
     adapter: str
     object: str
@@ -361,10 +361,10 @@ class Settings(Model):
 
 
 class GlanceFigure(Model):
-    """One cell of the table at a glance, end to end over its valid trials.
+    """One cell of the overview table, end to end over its valid trials.
 
     `times_floor_…`: as a multiple of the same quantile of the floor (of the row's `floor_cell`); null without
-    one. `intervals`: of these figures, as far as they are known.
+    one. `intervals`: of these figures, as far as known.
     """
 
     cell: str
@@ -379,8 +379,8 @@ class GlanceFigure(Model):
 class GlanceRow(Model):
     """One adapter under one set of the other factors. `settings` names those that vary in the campaign.
 
-    `figures`: in the order of the table's payloads, null where nothing was measured. `threads` of all
-    processes and `memory_pss_bytes` of workers and daemons: at the smallest payload that was measured.
+    `figures`: in the order of the table's payloads; null if nothing was measured. `threads` of all processes
+    and `memory_pss_bytes` of workers and daemons: at the smallest measured payload.
     """
 
     adapter: str
@@ -392,9 +392,9 @@ class GlanceRow(Model):
 
 
 class Missing(Model):
-    """What of an adapter was asked for and has no figures, and why.
+    """Requested cells of an adapter that have no figures, and why.
 
-    `cells`: which of its cells, named by what sets them apart; empty where nothing of the adapter has any.
+    `cells`: which of its cells, named by what distinguishes them; empty if the adapter has no figures at all.
     """
 
     adapter: str
@@ -403,7 +403,7 @@ class Missing(Model):
 
 
 class Glance(Model):
-    """Every adapter beside the floor, at up to three payloads."""
+    """Every adapter next to the floor, at up to three payloads."""
 
     payloads_bytes: list[int]
     rows: list[GlanceRow]
@@ -419,7 +419,7 @@ class Fact(Model):
 
 
 class AbilityVerdict(Model):
-    """What came of one ability of an adapter. `verdict`: pass, fail, absent (declared so),
+    """The result for one ability of an adapter. `verdict`: pass, fail, absent (declared so),
     absent-against-manual, not-run; `reason` says why it is not a plain pass.
     """
 
@@ -429,7 +429,7 @@ class AbilityVerdict(Model):
 
 
 class Conformance(Model):
-    """What the conformance suite found of an adapter, in the order of the abilities."""
+    """What the conformance suite found about an adapter, in the order of the abilities."""
 
     adapter: str
     version: str | None
@@ -437,10 +437,10 @@ class Conformance(Model):
 
 
 class Finding(Model):
-    """What happened in a cell and why, as far as evidence, settings and counters tell.
+    """What happened in a cell and why, as far as evidence, settings and counters show.
 
-    `kind`: its code word; `what`: a sentence; `number`: what shows it; `fix`: what to change; `source`: where
-    this is known from. Seen in `trials` of the cell's `of_trials`, failed ones included.
+    `kind`: its code word. `what`: a sentence. `number`: what shows it. `fix`: what to change. `source`: where
+    this is documented. Seen in `trials` of the cell's `of_trials`, including failed ones.
     """
 
     cell: str
@@ -454,12 +454,12 @@ class Finding(Model):
 
 
 class Summary(Model):
-    """A campaign as the terminal, `--json` and the report show it: derived once, each list in the order in
-    which it is shown. Cells are in the study's order.
+    """A campaign as the terminal, `--json` and the report show it: derived once, with each list in display
+    order. Cells are in the study's order.
 
-    `rows`: each cell's over its trials first, then those of single trials. `trials_needed`: how many trials
-    of each cell would do for intervals, where no cell has one. `intervals_absent`: why there are none, where
-    more trials would not help. `notes`: what could not be read or made.
+    `rows`: first each cell's rows over its trials, then those of single trials. `trials_needed`: how many
+    trials of each cell intervals would take, if no cell has one. `intervals_absent`: why there are none, if
+    more trials would not help. `notes`: what could not be read or computed.
     """
 
     campaign: Campaign

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How cells kept the study's deadline: the trials' figures in cells.parquet, brought together."""
+"""How cells met the study's deadline: combines the trials' figures in cells.parquet."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lagometer.summary.cell_rows import Figures, estimated, over_trials
 
 
 def deadlines(cells: pl.DataFrame, estimates: pl.DataFrame | None) -> list[Deadline]:
-    """Of every cell and edge with a deadline and a valid trial, in the order of the rows of `cells`.
+    """A row for each cell and edge with a deadline and a valid trial, in the order of the rows of `cells`.
 
-    estimates: estimates.parquet, for the interval of the share; None where there is none.
+    estimates: estimates.parquet, for the interval of the share; None if there is none.
     """
     known = estimated(estimates, [MISS_SHARE])
     rows = over_trials(
@@ -35,7 +35,7 @@ def deadlines(cells: pl.DataFrame, estimates: pl.DataFrame | None) -> list[Deadl
 
 def _deadline(figures: Figures, estimate: Figures) -> Deadline:
     enough = figures.pop("shares") >= TRIALS_MIN
-    share = estimate.get("estimate_share", figures.pop("miss_share"))  # the same but for rounding
+    share = estimate.get("estimate_share", figures.pop("miss_share"))  # the same except for rounding
     return Deadline(
         miss_share=share,
         miss_share_low=estimate.get("low_share"),
@@ -46,7 +46,7 @@ def _deadline(figures: Figures, estimate: Figures) -> Deadline:
 
 
 def _due() -> pl.Expr:
-    """The messages that were due; an older lagometer wrote their share alone, which tells unless it is 0."""
+    """The messages that were due. An older lagometer wrote only their share, enough unless it is 0."""
     derived = pl.col("deadline_missed") / pl.when(pl.col(MISS_SHARE) > 0).then(pl.col(MISS_SHARE))
     due = pl.coalesce("deadline_due", derived.round().cast(pl.Int64()))
     return pl.when(due.null_count() == 0).then(due.sum())

@@ -17,16 +17,14 @@ from lagometer.summary.intervals import Estimated, Key, Known, by_edge
 from lagometer.summary.rows import group_by_edge, over_trials
 
 RANKED_MAX = 10
-HALVED_MIN = 4  # trials of a cell whose quieter half is looked at
+HALVED_MIN = 4  # cells need this many trials for a look at the quieter half
 FIGURES = ("latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns")
 
-Figure = tuple[float | None, float | None, float | None]  # with the ends of its interval
+Figure = tuple[float | None, float | None, float | None]  # and the ends of its interval
 
 
 def without_noise(campaign: Campaign, trial_rows: Sequence[Row], known: Known) -> list[WithoutNoise]:
-    """Of each cell with trials of both kinds, p50, its cost in CPU time and p99 end to end with and without
-    the disturbed ones.
-    """
+    """p50, CPU cost and p99 end to end with and without disturbed trials, for each cell with both kinds."""
     quiet_estimates = _quiet_estimates(campaign, known)
     results: list[WithoutNoise] = []
     for key, group in group_by_edge(trial_rows).items():
@@ -38,7 +36,7 @@ def without_noise(campaign: Campaign, trial_rows: Sequence[Row], known: Known) -
 
 
 def _quiet_estimates(campaign: Campaign, known: Known) -> Mapping[Key, Estimated]:
-    """Empty where the samples are too many for it, or can't be read; `known` has said so."""
+    """Empty if there are too many samples, or if they can't be read; `known` has already reported that."""
     if not (known.affordable and known.alphas):
         return {}
     try:
@@ -56,7 +54,7 @@ def _of_cell(
 ) -> Iterator[WithoutNoise]:
     both = all_estimates.get(key), quiet_estimates.get(key)
     for figure in FIGURES:
-        # Like with like: estimates on both sides, else medians of the trials' figures on both.
+        # Compare like with like: estimates on both sides, otherwise medians of the trials' figures on both.
         values = [_estimate(estimates, figure) for estimates in both]
         estimated = all(value is not None for value, _, _ in values)
         if not estimated:
@@ -91,7 +89,7 @@ def _median(rows: Sequence[Row], figure: str) -> Figure:
 
 
 def preemption(campaign: Campaign, trial_rows: Sequence[Row]) -> Preemption | None:
-    """How much preemption there was, and how much it moved the figures; None where there was hardly any."""
+    """How much preemption there was, and how much it moved the figures; None if there was hardly any."""
     trials = preempted_trials(campaign.cells)
     if not any(trial.above for trial in trials):
         return None
@@ -116,7 +114,7 @@ def preemption(campaign: Campaign, trial_rows: Sequence[Row]) -> Preemption | No
 def _quieter_halves(
     preempted: Sequence[Preempted], rows: Mapping[tuple[str, int], Row]
 ) -> dict[str, list[float]]:
-    """Of each cell how a figure's median changes where only the half with fewer switches counts."""
+    """For each cell, how a figure's median changes if only the half with fewer switches counts."""
     by_cell: dict[str, list[tuple[float, Row]]] = {}
     for trial in preempted:
         row = rows.get((trial.cell, trial.trial))

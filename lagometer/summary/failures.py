@@ -16,7 +16,7 @@ Json = Mapping[str, Any]
 
 
 def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
-    """The trials that failed, with the end of what their workers said."""
+    """The failed trials, each with the end of its workers' output."""
     failed = []
     for line in journal:
         if line.get("valid") or is_saturated(line.get("reasons") or ()):
@@ -36,7 +36,7 @@ def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
 
 
 def reason_counts(journal: Iterable[Json], rows: Sequence[Row]) -> list[ReasonCount]:
-    """How many trials each reason, warning and kind of noise was found in, the most frequent first."""
+    """How many trials had each reason, warning and kind of noise, the most frequent first."""
     trials: dict[tuple[str, str], set[tuple[str, object]]] = {}
 
     def add(kind: str, texts: Iterable[object], trial: tuple[str, object]) -> None:

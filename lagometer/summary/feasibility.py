@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each middleware and setting can do at all, over payload: table 4 of Maruyama et al. 2016.
 
-Only for a study with a deadline. `late`: more than 1 % of the deadlines were missed; `lossy`: more than 0.1 %
-of the messages did not come; `halt`: nothing came, or less than half; `size` and `configuration`: the cell
-can't exist, by its payload or for another reason, which is given. What is not installed here has no verdict.
+Only for a study with a deadline. `late`: more than 1 % of the deadlines were missed. `lossy`: more than 0.1 %
+of the messages did not arrive. `halt`: nothing arrived, or less than half. `size` and `configuration`: the
+cell can't exist, because of its payload or for another reason, which is given. Anything not installed here
+has no verdict.
 """
 
 from __future__ import annotations
@@ -23,16 +24,15 @@ LATE_SHARE = 0.01
 LOSSY_SHARE = 0.001
 HALT_SHARE = 0.5
 LOSSES = ("lost", "overwritten", "censored", "rejected")
-OF_SIZE = ("carries at most", "the type ", "a payload of")  # in reasons that are of a payload
-# In reasons that say nothing of what the middleware can do.
+OF_SIZE = ("carries at most", "the type ", "a payload of")  # in reasons about the payload
+# In reasons that say nothing about what the middleware can do.
 OF_ELSE = re.compile(
     r"(needs|left out|every topic|variant) |.*(not found|not built|not installed|is missing)"
 )
 
 
 def feasibility(campaign: Campaign) -> list[Feasibility]:
-    """A line for each series of cells, in the order of the study; empty without a deadline, or with a single
-    payload."""
+    """One line per series of cells, in the study's order; empty without a deadline or with one payload."""
     study = campaign.manifest.get("study") or {}
     sizes = [size for size in (study.get("matrix") or {}).get("payload", ()) if isinstance(size, int)]
     if study.get("deadline_ns") is None or len(sizes) < 2:
@@ -85,7 +85,7 @@ def _rows(campaign: Campaign) -> dict[str, list[dict[str, Any]]]:
 
 
 def _initial_loss(campaign: Campaign) -> dict[str, bool]:
-    """Of each cell whether any of its subscribers missed messages before its first one ("initial loss")."""
+    """For each cell, whether any of its subscribers missed messages before its first one ("initial loss")."""
     if "initial_lost" not in campaign.cells.columns:
         return {}
     maxima = campaign.cells.drop_nulls("initial_lost").group_by("cell").agg(pl.col("initial_lost").max())

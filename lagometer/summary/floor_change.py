@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Did two cells differ by more than their floor did? If not, the machine explains it, and not the middleware.
+"""Whether two cells differ by more than their floors do. If not, the machine explains the difference, not the
+middleware.
 
-A message that comes seldom finds its receiver's CPU asleep and caches cold, whoever carries it: bare shared
-memory gets slower as well. So the change between two cells of one middleware is held against the change of a
-bare transport that did the same work twice.
+A message that is sent rarely finds its receiver's CPU asleep and caches cold, whatever the transport: bare
+shared memory gets slower as well. So the change between two cells of one middleware is compared with the
+change of a bare transport that did the same work twice.
 """
 
 from __future__ import annotations
@@ -22,16 +23,17 @@ from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.floor_ratio import BARE_TRANSPORTS, work_key
 
-UNCHANGED = 1.1  # a floor that changed by less did not change
+UNCHANGED = 1.1  # a smaller change of a floor counts as none
 
 
 @dataclass(frozen=True)
 class FloorChange:
-    """How often as slow the slower of two cells is as the faster one, and so its floor, by median of p50.
+    """How many times slower the slower of two cells is than the faster one, and the same for its floor, by
+    median of p50.
 
-    floor_a, floor_b: the cells of the bare transport; cell_times, floor_times: of both by the same direction,
-    so the floor's may be below 1; excess_low, excess_high: 95 % interval (Welch, of the logarithms over
-    trials) of cell_times over floor_times, None with fewer than two trials of one of the four.
+    floor_a, floor_b: the cells of the bare transport. cell_times, floor_times: both in the same direction, so
+    the floor's may be below 1. excess_low, excess_high: 95 % interval (Welch, of the logarithms over trials)
+    of cell_times over floor_times; None with fewer than two trials of one of the four.
     """
 
     floor_a: str
@@ -43,7 +45,7 @@ class FloorChange:
 
     @property
     def verdict(self) -> str:
-        """`machine`: no more than the floor; `middleware`: it alone; `both`; `unknown`."""
+        """`machine`: no more than the floor; `middleware`: only the cell changed; `both`; `unknown`."""
         if self.excess_low is None or self.excess_high is None:
             return "unknown"
         if self.excess_low <= 1.0:
@@ -52,7 +54,7 @@ class FloorChange:
 
     @property
     def sentence(self) -> str:
-        """What to make of it."""
+        """The conclusion in words."""
         adapter = self.floor_a.split("/")[0]
         changes = (
             f"the floor ({adapter}) changed by {self.floor_times:.2g} ×, this cell by {self.cell_times:.2g} ×"
@@ -67,9 +69,9 @@ class FloorChange:
 
 
 def floor_change(a: tuple[Campaign, str], b: tuple[Campaign, str]) -> FloorChange | None:
-    """None unless both cells are of one middleware and a bare transport did the work of each.
+    """None unless both cells use one middleware and a bare transport did the work of each.
 
-    a, b: a campaign and a cell of it.
+    a, b: a campaign and one of its cells.
     """
     factors = [factors_of(*side) for side in (a, b)]
     if factors[0].get("adapter") != factors[1].get("adapter") or factors[0].get("adapter") in BARE_TRANSPORTS:
@@ -99,7 +101,7 @@ def _floors(campaign: Campaign, factors: Mapping[str, object]) -> dict[str, str]
 
 
 def _log_p50s(campaign: Campaign, cell: str) -> Floats:
-    """Of each valid trial that has an end-to-end p50."""
+    """The logarithm of each valid trial's end-to-end p50, if it has one."""
     chosen = (pl.col("cell") == cell) & (pl.col("edge") == END_TO_END) & pl.col("valid")
     p50s = campaign.cells.filter(chosen)["latency_p50_ns"].drop_nulls()
     logarithms: Floats = np.log(p50s.filter(p50s > 0).to_numpy().astype(np.float64))

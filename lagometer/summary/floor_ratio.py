@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The floor: the fastest bare transport that did the same work, which a middleware is held against."""
+"""The floor: the fastest bare transport that did the same work; the reference for a middleware."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lagometer.summary.intervals import between, ends_of, ratio_interval
 
 BARE_TRANSPORTS = frozenset({"null", "shm", "uds", "udp", "tcp"})
 
-# What a bare transport need not share with the cell that it is the floor of: a stricter QoS can only cost
+# Factors in which a bare transport may differ from the cell it is the floor of: a stricter QoS can only cost
 # more, and a payload has the same size in every type.
 _FREE_FACTORS = frozenset(
     {
@@ -21,16 +21,14 @@ _FREE_FACTORS = frozenset(
 
 
 def work_key(factors: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """What two cells must share for one to be the other's floor: placement, dispatch, payload, touch and
-    the like.
-    """
+    """What two cells must share for one to be the other's floor: placement, dispatch, payload, touch, …."""
     return tuple(sorted((name, str(value)) for name, value in factors.items() if name not in _FREE_FACTORS))
 
 
 def with_floor(rows: Iterable[Row], factors: Mapping[str, Mapping[str, object]]) -> list[Row]:
-    """The rows over trials, each with the floor of its work and edge where a valid one was measured.
+    """The rows over trials, each with the floor of its work and edge if a valid one was measured.
 
-    `factors` are those of each cell id.
+    `factors`: by cell id.
     """
     listed = list(rows)
     keys = {cell: work_key(values) for cell, values in factors.items()}
@@ -50,8 +48,8 @@ def with_floor(rows: Iterable[Row], factors: Mapping[str, Mapping[str, object]])
 
 
 def times_floor(row: Row, floor: Row, quantile: str) -> tuple[float | None, tuple[float, float] | None]:
-    """A quantile (`p50`, `p99`) as a multiple of the floor's, and the interval of that; None where a part of
-    it is not known. The floor itself is 1 by what it is, without an interval.
+    """A quantile (`p50`, `p99`) as a multiple of the floor's, and its interval; None if either part is
+    unknown. The floor itself is 1 by definition, without an interval.
     """
     name = f"latency_{quantile}_ns"
     value_ns, floor_ns = getattr(row, name), getattr(floor, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign at a glance: each adapter, end to end, as a multiple of the machine's floor, and its costs."""
+"""A campaign's overview: each adapter, end to end, as a multiple of the machine's floor, and its costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Factors = Mapping[str, Mapping[str, object]]
 
 USUAL_PAYLOADS_BYTES = (64, 64 * 1024, 1024 * 1024)
 PAYLOADS_MAX = 3
-ROWS_MAX = 60  # above that it is no glance
+ROWS_MAX = 60  # beyond that it is not an overview
 _NAMED_APART = frozenset({"adapter", "payload_bytes"})
 _WITH_INTERVALS = ("latency_p50_ns", "latency_p99_ns", "cpu_per_message_ns")
 
@@ -28,9 +28,9 @@ def glance(
     exclusions: Iterable[Exclusion],
     failures: Iterable[Failure],
 ) -> Glance | None:
-    """The table, or None where it would say nothing: one adapter, no middleware, no floor, or too many rows.
+    """The table, or None if it would say nothing: one adapter, no middleware, no floor, or too many rows.
 
-    `rows` are over trials, with their floors; `factors` those of each cell id.
+    `rows`: over trials, with their floors. `factors`: by cell id.
     """
     summaries = {row.cell: row for row in rows if row.trial is None and row.edge == END_TO_END}
     adapters = {str(values.get("adapter")) for values in factors.values()}
@@ -59,7 +59,7 @@ def glance(
 
 
 def _payloads(factors: Factors) -> list[int]:
-    """64 B, 64 KB and 1 MB as far as they were asked for, else the smallest, the middle and the largest."""
+    """64 B, 64 KB and 1 MB if requested, otherwise the smallest, the middle and the largest."""
     sizes = sorted(
         {size for values in factors.values() if isinstance(size := values.get("payload_bytes"), int)}
     )
@@ -72,7 +72,7 @@ def _payloads(factors: Factors) -> list[int]:
 
 
 def _varied(factors: Factors) -> list[str]:
-    """The factors, other than the table's own, that have more than one value among all cells."""
+    """The factors, other than the table's own, that have several values over all cells."""
     names = dict.fromkeys(name for values in factors.values() for name in values)
     return [
         name
@@ -86,7 +86,7 @@ def _settings(values: Mapping[str, object], varied: Sequence[str]) -> str:
 
 
 def _costs(journal: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int | None, float | None]]:
-    """Threads of all processes and their memory (PSS, daemons included), of each cell's first valid trial."""
+    """Threads of all processes and their memory (PSS, with daemons), of each cell's first valid trial."""
     costs: dict[str, tuple[int | None, float | None]] = {}
     for line in journal:
         if not line.get("valid") or line["cell"] in costs:
@@ -105,7 +105,7 @@ def _row(
     summaries: Mapping[str, Row],
     costs: Mapping[str, tuple[int | None, float | None]],
 ) -> GlanceRow:
-    """One line; threads and memory are those at the smallest payload that was measured."""
+    """One line; threads and memory are those at the smallest measured payload."""
     figures = [None if cell is None else _figure(summaries.get(cell), summaries) for cell in cells]
     first = next((figure.cell for figure in figures if figure is not None), None)
     threads, memory = costs.get(first, (None, None)) if first is not None else (None, None)
@@ -145,8 +145,8 @@ def _missing(
     exclusions: Iterable[Exclusion],
     failures: Iterable[Failure],
 ) -> list[Missing]:
-    """Adapters that were asked for and have no figures, with each reason once; of the others the cells that
-    have none, those of one reason together."""
+    """Requested adapters that have no figures, with each reason once. For the others, the cells that have
+    none, grouped by reason."""
     reasons = _reasons(summaries, exclusions, failures)
     named = _apart([*reasons, *summaries])
     entries: dict[tuple[str, tuple[str, ...]], Missing] = {}
@@ -165,7 +165,7 @@ def _missing(
 def _reasons(
     summaries: Mapping[str, Row], exclusions: Iterable[Exclusion], failures: Iterable[Failure]
 ) -> dict[str, list[str]]:
-    """Why a cell has no median, by cell: it was left out, its trials failed, or too little arrived."""
+    """Why a cell has no median, by cell: it was excluded, its trials failed, or too little arrived."""
     reasons: dict[str, list[str]] = {}
     for exclusion in exclusions:
         reasons.setdefault(exclusion.cell, []).append(exclusion.reason)
@@ -180,7 +180,7 @@ def _reasons(
 
 
 def _apart(cells: Sequence[str]) -> dict[str, str]:
-    """What sets each cell apart from the others, its adapter aside."""
+    """What distinguishes each cell from the others, not counting its adapter."""
     parts = {cell: cell.split("/")[1:] for cell in cells}
     common = set.intersection(*(set(cell_parts) for cell_parts in parts.values())) if parts else set()
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a message at the end of a chain back along its causes, edge by edge, from the samples of a trial."""
+"""Follows a message from the end of a chain back along its causes, edge by edge, in a trial's samples."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ COLUMNS = (
     *("cause_stream", "cause_sequence", "causes", "phase", "outcome"),
 )
 KEYS = ("sequence", "publish_ns", "taken_ns")  # of a message on one edge
-COMPARED = 50  # messages by which two edges of one stream are known
+COMPARED = 50  # messages to compare to recognise two edges of one stream
 
 
 @dataclass(frozen=True)
 class Hop:
-    """One message on one edge. begun_ns: when the callback began that published it; handled_ns: when that one
-    ended that took it. causes: (stream, sequence) of each."""
+    """One message on one edge. begun_ns: when the callback that published it began. handled_ns: when the
+    callback that took it ended. causes: (stream, sequence) of each."""
 
     edge: str
     sequence: int
@@ -50,7 +50,7 @@ def ends(edge: str) -> tuple[str, str]:
 
 
 class Hops:
-    """The messages of a trial that were delivered. samples: with the columns `COLUMNS`."""
+    """The delivered messages of a trial. samples: with the columns `COLUMNS`."""
 
     def __init__(self, samples: pl.DataFrame) -> None:
         known = pl.col("publish_ns").is_not_null() & pl.col("taken_ns").is_not_null()
@@ -58,7 +58,7 @@ class Hops:
 
     @property
     def edges(self) -> list[str]:
-        """All edges that have a message, `end-to-end` and chains included."""
+        """All edges that have a message, including `end-to-end` and chains."""
         return [str(name) for name in self._samples["edge"].unique(maintain_order=True)]
 
     def of_edge(self, edge: str) -> pl.DataFrame:
@@ -68,18 +68,18 @@ class Hops:
         return self._samples.lazy().filter(measured).select(*KEYS, latency_ns).collect()
 
     def within(self, begin_ns: int, end_ns: int) -> Index:
-        """What was published and taken in this time, ready to be gone back in."""
+        """The messages published and taken in this time, indexed for going back."""
         rows = self._samples.filter((pl.col("publish_ns") >= begin_ns) & (pl.col("taken_ns") <= end_ns))
         return Index(rows, self.streams)
 
     def whole(self) -> Index:
-        """All of it."""
+        """An index of all messages."""
         return Index(self._samples, self.streams)
 
     @cached_property
     def streams(self) -> Mapping[tuple[str, int], str]:
-        """By node and stream the edge on which the node takes that stream's messages. A node of which that is
-        not sure is left out."""
+        """By node and stream, the edge on which the node takes that stream's messages. A node with an
+        uncertain edge is left out."""
         edges = [name for name in self.edges if ARROW in name]
         stream = pl.col("causes").explode().struct.field("stream")
         causes = self._samples.group_by("edge").agg(
@@ -99,7 +99,7 @@ class Hops:
         return by_stream
 
     def _by_callback(self, arriving: Sequence[str], sent: Sequence[str]) -> str | None:
-        """The only edge whose messages a node took when the callbacks began that published others."""
+        """The only edge whose messages a node took when the callbacks that published others began."""
         text = pl.col("edge").cast(pl.String())
         published = self._samples.filter(text.is_in(list(sent)) & pl.col("cause_stream").is_not_null())
         published = published.head(COMPARED)
@@ -128,8 +128,8 @@ class Index:
         return () if hop is None else (hop,)
 
     def way(self, sequence: int, publish_ns: int, taken_ns: int) -> tuple[Hop, ...]:
-        """From the root's message (its number and time) to the one taken last, empty if it was not found. Of
-        several causes that one counts which came last."""
+        """From the root's message (its number and time) to the one taken last; empty if it was not found. Of
+        several causes, the one that arrived last counts."""
         for last in self._taken.get(taken_ns, ()):
             hops = self._back(last, sequence, publish_ns)
             if hops:

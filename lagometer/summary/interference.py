@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the load beside the workers of each cell used and did."""
+"""What the load next to each cell's workers used and did."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from lagometer.summary.cell_data import Interference
 from lagometer.summary.cell_rows import Figures, median, over_trials
 
 NONE = "none"
-_OF_BYTES = ("network", "io")  # of these what was moved is counted, of the others stress-ng's operations
+_OF_BYTES = ("network", "io")  # for these, the bytes moved count; for the others, stress-ng's operations
 
 
 def interference(cells: pl.DataFrame) -> list[Interference]:
-    """Of every cell with such load and a valid trial, in the order of the rows of `cells`."""
+    """A row for every cell with such a load and a valid trial, in the order of the rows of `cells`."""
     rows = over_trials(
         cells,
         (pl.col("interference") != NONE) & (pl.col("edge") == END_TO_END),

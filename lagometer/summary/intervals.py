@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intervals of the figures of rows over trials, and the confidence that the bands of curves are made for."""
+"""Intervals for the figures of rows over trials, and the confidence of the bands of curves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lagometer.summary import limits
 from lagometer.summary.data import Interval, Row
 
 ALPHA = 1.0 - CONFIDENCE
-# Figures over trials that are no quantiles of all messages: their interval is that of a median of trials.
+# Figures over trials that are not quantiles of all messages: their interval is that of a median of trials.
 _OF_TRIALS = (
     *("send_lag_p50_ns", "send_lag_p99_ns", "blocked_p50_ns", "blocked_p99_ns", "wake_p50_ns"),
     *("cpu_per_message_ns", "rate_achieved_hz"),
@@ -36,7 +36,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Estimated:
-    """What the estimates of one cell's edge say: figures and intervals by the row's fields."""
+    """The estimates for one cell's edge: figures and intervals by the row's fields."""
 
     figures: Mapping[str, float]
     intervals: Sequence[Interval]
@@ -45,13 +45,13 @@ class Estimated:
 
 @dataclass
 class Known:
-    """What is known of a campaign's confidence.
+    """What is known about a campaign's confidence.
 
-    alphas: of cells with trials enough for a band. affordable: whether their messages may be looked at again
-    and again. notes: for people. absent: why there are no estimates, where that is not for want of trials.
+    alphas: of cells with enough trials for a band. affordable: whether their messages may be read repeatedly.
+    notes: for users. absent: why there are no estimates, if the reason is not too few trials.
     """
 
-    table: pl.DataFrame | None = None  # estimates.parquet, as read or made; None where there is none
+    table: pl.DataFrame | None = None  # estimates.parquet, as read or computed; None if there is none
     estimates: dict[Key, Estimated] = field(default_factory=dict)
     alphas: dict[str, float] = field(default_factory=dict)
     affordable: bool = True
@@ -60,7 +60,7 @@ class Known:
 
 
 def known(campaign: Campaign) -> Known:
-    """The estimates of a campaign: read, or made of its samples where that can pay."""
+    """The estimates of a campaign: read, or computed from its samples if that is affordable."""
     confidence = Known()
     enough = cells_with_trials(campaign.cells)
     messages = int(campaign.cells.filter(pl.col("valid") & pl.col("cell").is_in(list(enough)))["n"].sum())
@@ -85,7 +85,7 @@ def known(campaign: Campaign) -> Known:
 
 
 def cells_with_trials(cells: pl.DataFrame) -> set[str]:
-    """The cells with trials enough for an interval."""
+    """The cells with enough trials for an interval."""
     valid = cells.filter(pl.col("valid") & (pl.col("n") > 0)).group_by("cell").agg(pl.col("trial").n_unique())
     return set(valid.filter(pl.col("trial") >= TRIALS_MIN)["cell"])
 
@@ -96,7 +96,7 @@ def by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
     for row in estimates.iter_rows(named=True):
         rows_by_edge.setdefault((row["cell"], row["edge"]), []).append(row)
     estimated: dict[Key, Estimated] = {}
-    row_fields = frozenset(Row.model_fields)  # asked for once: tens of thousands of estimates are not rare
+    row_fields = frozenset(Row.model_fields)  # evaluated once: there may be tens of thousands of estimates
     for key, rows in rows_by_edge.items():
         figures: dict[str, float] = {}
         intervals: list[Interval] = []
@@ -121,7 +121,7 @@ def by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
 
 
 def with_intervals(summary: Row, trials: Iterable[Row], estimates: Mapping[Key, Estimated]) -> Row:
-    """The row over trials with what the estimates know of it, and medians of trials with theirs."""
+    """The row over trials with its estimates, and medians of trials with their intervals."""
     valid = [row for row in trials if row.valid]
     estimated = estimates.get((summary.cell, summary.edge))
     figures: dict[str, object] = dict(estimated.figures) if estimated is not None else {}
@@ -152,9 +152,9 @@ def ends_of(row: Row, figure: str) -> tuple[float, float] | None:
 def ratio_interval(
     value: tuple[float, float] | None, floor: tuple[float, float] | None
 ) -> tuple[float, float] | None:
-    """The interval of a ratio from those of its parts: the lowest over the highest, and the other way round.
+    """The interval of a ratio from those of its parts: the lowest over the highest, and vice versa.
 
-    Wider than it need be: both parts would have to be off at once, in opposite directions
+    Wider than necessary: both parts would have to be off at once, in opposite directions
     (docs/methodology/intervals.md).
     """
     if value is None or floor is None or floor[0] <= 0.0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of each edge's messages goes, of campaigns with `layers: on`."""
+"""Where the time of each edge's messages goes, for campaigns with `layers: on`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ class LayerTable:
 
 
 def layer_tables(campaigns: Sequence[Campaign]) -> list[LayerTable]:
-    """A table for each cell and edge, over the valid trials of all campaigns; empty where nobody asked for
-    layers."""
+    """A table per cell and edge, over the valid trials of all campaigns; empty without requested layers."""
     by_edge: dict[tuple[str, str], list[pl.DataFrame]] = {}
     for campaign in campaigns:
         for cell, trial in valid_trials(campaign):
@@ -63,8 +62,8 @@ def measured_layers(campaign: Campaign, cell: str, trial: int) -> pl.DataFrame:
 class ProbeCost:
     """What the probes add to the median latency, from pairs of trials with and without them.
 
-    probe_cost_ns: the median of the pairs' differences; None without a pair whose trials are both valid.
-    probe_cost_share: of the median latency without probes, which is latency_p50_without_ns.
+    probe_cost_ns: the median of the pairs' differences; None unless both trials of at least one pair are
+    valid. probe_cost_share: relative to the median latency without probes, latency_p50_without_ns.
     """
 
     pairs: int
@@ -75,7 +74,7 @@ class ProbeCost:
 
 
 def probe_cost(pairs: Sequence[tuple[Campaign, Campaign]]) -> ProbeCost:
-    """Compares the two campaigns of each pair, the one with probes first."""
+    """Compares the two campaigns of each pair; the one with probes comes first."""
     medians = [(_median_latency_ns(probed), _median_latency_ns(plain)) for probed, plain in pairs]
     known = [(with_ns, plain_ns) for with_ns, plain_ns in medians if with_ns and plain_ns]
     if not known:
@@ -86,7 +85,7 @@ def probe_cost(pairs: Sequence[tuple[Campaign, Campaign]]) -> ProbeCost:
 
 
 def _median_latency_ns(campaign: Campaign) -> float | None:
-    """Of all messages of the measure phase, on every edge; None without a valid trial."""
+    """Over all messages of the measure phase, on every edge; None without a valid trial."""
     frames = [
         campaign.samples(cell, trial, ("edge", "phase", "outcome", "publish_ns", "taken_ns"))
         for cell, trial in valid_trials(campaign)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantiles of latency over the trials of a cell, with the messages that never came as infinite."""
+"""Quantiles of latency over the trials of a cell, with lost messages as infinite."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEVER_CAME = ("lost", "censored")
 
 
 def lost_tails(cells: pl.DataFrame, estimates: pl.DataFrame | None) -> list[LostTail]:
-    """Of every cell and edge that lost messages in a valid trial, in the order of the rows of `cells`.
+    """A row for every cell and edge that lost messages in a valid trial, in the order of the rows of `cells`.
 
     estimates: estimates.parquet, for the quantiles of all messages; without it they are medians over trials.
     """
@@ -53,7 +53,7 @@ def lost_tails(cells: pl.DataFrame, estimates: pl.DataFrame | None) -> list[Lost
 
 
 def _of_trial(name: str) -> pl.Expr:
-    """A quantile of each trial; infinite where its rank lies beyond those that arrived."""
+    """A quantile of each trial; infinite if its rank lies beyond the messages that arrived."""
     count = pl.sum_horizontal("n", *_NEVER_CAME).cast(pl.Int64())
     rank = (count * PERMILLE[name] + 999) // 1000
     value = pl.col(f"latency_{name}_lost_ns").cast(pl.Float64())
@@ -81,6 +81,6 @@ def _quantile(
 
 
 def _median(values: list[float | None]) -> float | None:
-    """The median of the trials' quantiles, among which some may be infinite; None unless each is known."""
+    """The median of the trials' quantiles, some of which may be infinite; None unless all are known."""
     known = [value for value in values if value is not None]
     return median_of(known) if known and len(known) == len(values) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all records of the page's data have in common."""
+"""What all records of the page's data share."""
 
 from __future__ import annotations
 

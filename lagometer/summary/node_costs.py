@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node costs, by adapter: threads, memory, libraries, start-up, and what each message takes."""
+"""What a node costs, by adapter: threads, memory, libraries, start-up, and the cost of each message."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from lagometer.units import factor_text
 Factors = Mapping[str, Mapping[str, object]]
 Record = Mapping[str, Any]
 
-ROWS_MAX = 60  # above that a row for each adapter alone
-TICK_NS = 10_000_000  # the kernel tells user and system time apart by such steps
-TICK_SHARE_MAX = 0.2  # where rounding may be more than this of the CPU time, the two are not told apart
+ROWS_MAX = 60  # beyond that, one row per adapter
+TICK_NS = 10_000_000  # the kernel's resolution for splitting user and system time
+TICK_SHARE_MAX = 0.2  # if rounding may exceed this share of the CPU time, the two are not separated
 _NAMED_APART = frozenset({"adapter", "payload_bytes", "rate_hz", "part"})
-# Figure of a node: the column whose median it is.
+# A node's figure: the column whose median it is.
 PER_NODE = {
     "threads_per_node": "resources_threads",
     "rss_per_node_bytes": "resources_rss_bytes",
@@ -35,7 +35,7 @@ PER_NODE = {
     "unix_sockets_per_node": "resources_unix_sockets",
     "other_sockets_per_node": "resources_other_sockets",
 }
-# Figure of a message: the columns whose sum it is.
+# A message's figure: the columns whose sum it is.
 PER_MESSAGE = {
     "switches_per_message": ("resources_voluntary_switches", "resources_involuntary_switches"),
     "faults_per_message": ("resources_minor_faults", "resources_major_faults"),
@@ -47,7 +47,7 @@ PER_MESSAGE = {
     "energy_per_message_nj": ("resources_energy_nj",),
 }
 AS_THEY_ARE = ("cpu_per_message_ns", "startup_participant_ns", "startup_matched_ns")
-# What a column's reason is shown for, and how that is called.
+# What a column's reason is shown for, and its name.
 _FIGURE_OF = {
     "cycles": ("cycles_per_message", "cycles per message"),
     "instructions": ("instructions_per_message", "instructions per message"),
@@ -60,14 +60,14 @@ _FIGURE_OF = {
 
 @dataclass(frozen=True)
 class _Trials:
-    """The valid trials of a cell that were looked at: their rows end to end, and what the journal has."""
+    """The observed valid trials of a cell: their end-to-end rows, and their journal entries."""
 
     rows: Sequence[Record]
     seen: Sequence[Record]
 
 
 def node_costs(campaign: Campaign, factors: Factors) -> NodeCosts | None:
-    """The table; None where no valid trial was looked at."""
+    """The table; None if no valid trial was observed."""
     trials = _trials(campaign)
     if not trials:
         return None
@@ -170,8 +170,8 @@ def _row(cell: str, adapter: str, settings: str, trials: _Trials) -> NodeCost:
 
 
 def _thread_names(resources: Record) -> dict[str, int]:
-    """How many threads of the cell's first trial have which name, most first; of names that differ in their
-    number alone, all together under one, as `node:relay-N`."""
+    """How many threads of the cell's first trial have each name, most first. Names that differ only in their
+    number are combined into one, such as `node:relay-N`."""
     alike: dict[str, dict[str, int]] = {}
     for process in resources["processes"]:
         for name, count in (process["threads"] or {}).items():
@@ -185,7 +185,7 @@ def _thread_names(resources: Record) -> dict[str, int]:
 
 def _system_share(trials: _Trials) -> float | None:
     """The kernel's part of the CPU time of all trials together; each figure is rounded to the kernel's ticks,
-    once for each process."""
+    once per process."""
     user_ns = _sum(row.get("resources_user_ns") for row in trials.rows)
     system_ns = _sum(row.get("resources_system_ns") for row in trials.rows)
     if user_ns is None or system_ns is None:
@@ -196,7 +196,7 @@ def _system_share(trials: _Trials) -> float | None:
 
 
 def _not_available(rows: Sequence[NodeCost], trials: Sequence[_Trials]) -> list[NotAvailable]:
-    """Why figures are not there, each figure and reason once."""
+    """Why figures are missing, each figure and reason once."""
     entries: dict[tuple[str, str], NotAvailable] = {}
     for row, row_trials in zip(rows, trials, strict=True):
         for resources in row_trials.seen:
@@ -221,6 +221,6 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def _middle(values: Iterable[float | None]) -> float | None:
-    """The median; None unless each trial has the figure."""
+    """The median; None unless every trial has the figure."""
     known = list(values)
     return None if None in known else median(value for value in known if value is not None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a queue builds up: cells whose p50 depends on how long a trial is."""
+"""Where a queue builds up: cells whose p50 depends on the length of a trial."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORD = "queue-builds-up"
 
 
 def queues(campaign: Campaign) -> list[Queue]:
-    """Of each cell in which valid trials have the warning, end to end; the fastest growing first."""
+    """For each cell whose valid trials have the warning, end to end; the fastest growing first."""
     if "response_growth_ns_per_s" not in campaign.cells.columns:
         return []
     by_cell: dict[str, list[tuple[float | None, list[str]]]] = {}
@@ -39,6 +39,6 @@ def queues(campaign: Campaign) -> list[Queue]:
 
 
 def _waiting(texts: list[str]) -> str | None:
-    """What the trials say of messages that wait although depth is small; that of the last one."""
+    """What the trials report about messages that wait although depth is small; the last trial's text."""
     notes = [text.partition("; ")[2] for text in texts if "; " in text]
     return notes[-1] if notes else None

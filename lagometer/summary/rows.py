@@ -42,7 +42,7 @@ def _texts(value: object) -> list[str]:
 
 
 def trial_row(record: Mapping[str, object]) -> Row:
-    """A row of `cells.parquet`; a column that is absent counts as not observed."""
+    """A row of `cells.parquet`; a missing column counts as not observed."""
     counts = {name: None if (value := _number(record.get(name))) is None else int(value) for name in _SUMMED}
     return Row.model_validate(
         {name: _number(record.get(name)) for name in _FIGURES}
@@ -75,9 +75,7 @@ def _share(part: int | None, whole: int | None) -> float | None:
 
 
 def missing_rows(rows: Sequence[Row], journal: Iterable[Mapping[str, object]]) -> list[Row]:
-    """A row without figures for each failed trial that has none: one that nothing was stored of still
-    shows.
-    """
+    """A row without figures for each failed trial that has none, so that every trial shows."""
     known = {(row.cell, row.trial) for row in rows}
     return [
         trial_row({**line, "edge": END_TO_END})
@@ -87,7 +85,7 @@ def missing_rows(rows: Sequence[Row], journal: Iterable[Mapping[str, object]]) -
 
 
 def _combine(name: str, values: Sequence[float | None]) -> float | None:
-    """One figure over trials, null unless every trial has it."""
+    """One figure over trials; null unless every trial has it."""
     if len(values) == 1:
         return values[0]
     known = [value for value in values if value is not None]
@@ -105,7 +103,7 @@ def _combine(name: str, values: Sequence[float | None]) -> float | None:
 def over_trials(rows: Sequence[Row]) -> Row:
     """One cell's edge over its valid trials; without a valid trial the figures are null and `n` is 0."""
     valid = [row for row in rows if row.valid]
-    if len(valid) == len(rows) == 1:  # a campaign of thousands of cells with a trial each
+    if len(valid) == len(rows) == 1:  # the usual case in a campaign of thousands of cells with one trial each
         sets = {name: sorted(set(getattr(valid[0], name))) for name in ("reasons", "warnings", "noise")}
         return valid[0].model_copy(update={"trial": None, "transport": valid[0].transport or None, **sets})
     names = (*_SUMMED, *_FIGURES, _LOST_SHARE)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cells whose sources fell behind their schedule, in a study that keeps such trials (`saturation: keep`).
 
-They are no measurement at the rate that was asked for, so they stand in no table of latencies and are ranked
-with nothing; what such a cell still delivers is its figure.
+They do not measure the requested rate. So they appear in no table of latencies and in no ranking; their
+figure is what such a cell still delivers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def saturated(campaign: Campaign, factors: Mapping[str, Mapping[str, Any]]) -> l
             by_cell.setdefault(row["cell"], []).append(row)
     trials = campaign.cells.select("cell", "trial").unique()["cell"].value_counts()
     counts = dict(trials.iter_rows())
-    # Where topics have payloads of their own, the factor says nothing of the last one's.
+    # If topics have their own payloads, the factor says nothing about the last one's.
     mixed = {cell["id"] for cell in campaign.manifest.get("cells", []) if cell.get("topics")}
     return [
         _of_cell(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler's share of the layers, of campaigns with `scheduler: on` (docs/methodology/scheduler.md)."""
+"""The scheduler's share of the layers, for campaigns with `scheduler: on` (docs/methodology/scheduler.md)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lagometer.summary.layers import measured_layers, valid_trials
 from lagometer.summary.scheduling_data import CellScheduling, LayerWaiting, RanInstead, WaitingShare
 from lagometer.units import duration_text
 
-NAMED_MAX = 3  # of those who ran instead, in the sentence
+NAMED_MAX = 3  # of the threads that ran instead, in the sentence
 NAMED_SHARE_MIN = 0.01
-KNOWN_WHOLE = 0.995  # is said as all
-MOST = 0.5  # of the waiting: then one alone is named as its reason
+KNOWN_WHOLE = 0.995  # from here on, it counts as all
+MOST = 0.5  # of the waiting: with more, one thread alone is named as the reason
 Trials = list[tuple[pl.DataFrame, pl.DataFrame]]
 
 
 def scheduling(campaigns: Sequence[Campaign]) -> list[CellScheduling]:
-    """A row for each cell and edge, over the valid trials of all campaigns; empty where nobody asked."""
+    """A row for each cell and edge, over the valid trials of all campaigns; empty if it was not requested."""
     by_edge: dict[tuple[str, str], Trials] = {}
     for campaign in campaigns:
         for cell, trial in valid_trials(campaign):
@@ -33,7 +33,7 @@ def scheduling(campaigns: Sequence[Campaign]) -> list[CellScheduling]:
                 continue
             try:
                 layers = measured_layers(campaign, cell, trial)
-            except CampaignError:  # those of single messages say so
+            except CampaignError:  # those of single messages report it
                 continue
             stays = pl.read_parquet(path, glob=False).with_columns(pl.col("edge").cast(pl.String()))
             for edge in layers["edge"].unique(maintain_order=True):
@@ -67,8 +67,8 @@ def _share(waiting: Waiting) -> WaitingShare:
 
 
 def because(figures: EdgeScheduling) -> str:
-    """Says how much of the slowest messages' time is waiting for a CPU, and who ran meanwhile; of all
-    messages where there are too few."""
+    """Says how much of the slowest messages' time is waiting for a CPU, and what ran meanwhile; of all
+    messages, if there are too few."""
     waiting = figures.slowest
     if waiting is None or figures.p99_ns is None:
         waiting = figures.whole
@@ -84,12 +84,12 @@ def because(figures: EdgeScheduling) -> str:
 
 
 def named(instead: Sequence[Instead] | Sequence[RanInstead]) -> list[Instead | RanInstead]:
-    """Those that are worth their name."""
+    """Those worth naming."""
     return [other for other in instead[:NAMED_MAX] if other.share >= NAMED_SHARE_MIN]
 
 
 def reason(instead: Sequence[RanInstead]) -> str:
-    """Says who it was: one that had most of the time, or else that there were several."""
+    """Says what ran: the one thread that had most of the time, or that there were several."""
     first = instead[0]
     if first.share >= MOST:
         return who_ran(first)
@@ -99,7 +99,7 @@ def reason(instead: Sequence[RanInstead]) -> str:
 
 
 def who_ran(other: Instead | RanInstead) -> str:
-    """Says who ran, and where."""
+    """Says which thread ran, and where."""
     cpus = "CPU " + ", ".join(str(cpu) for cpu in other.cpus)
     if other.name == IDLE_NAME:
         return f"{cpus} woke from idling"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every view is given of the scheduler's share of layers, typed as in `lagometer.summary.data`."""
+"""The views' data about the scheduler's share of layers, typed as in `lagometer.summary.data`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from lagometer.summary.model import Model
 
 
 class LayerWaiting(Model):
-    """One layer: its stays, those of which the scheduler tells everything, and of these the mean time asleep,
-    waiting in a run queue, and running, of the thread that the message waits for.
+    """One layer: its stays, how many of them the scheduler data cover completely, and for those the mean time
+    that the thread the message waits for was asleep, waiting in a run queue, and running.
     """
 
     name: str
@@ -20,8 +20,8 @@ class LayerWaiting(Model):
 
 
 class RanInstead(Model):
-    """Who ran on a CPU while threads waited for it, by name: its share of all that waiting, how many threads
-    bear the name, on which CPUs, and how long at most during one stay in a layer.
+    """What ran on a CPU while threads waited for it, by thread name: its share of all that waiting, how many
+    threads have the name, on which CPUs, and its longest time during one stay in a layer.
     """
 
     name: str
@@ -32,8 +32,8 @@ class RanInstead(Model):
 
 
 class WaitingShare(Model):
-    """Of some messages. `known_share`: of their time, that of which the scheduler tells everything; the other
-    shares are of this, and add up to 1.
+    """Shares for some messages. `known_share`: the part of their time that the scheduler data cover
+    completely. The other shares are of that part, and add up to 1.
     """
 
     messages: int
@@ -48,9 +48,9 @@ class WaitingShare(Model):
 
 class CellScheduling(Model):
     """The scheduler's share of the layers of one edge, over all messages of the valid trials, and over the
-    slowest 1 % of them (null, as `p99_ns`, with fewer than ten above p99). `in_node`: what the receiving node
-    does until it publishes, `computation` and `idle`; those alone are counted that are known. `because` says
-    it in a sentence.
+    slowest 1 % of them (null, like `p99_ns`, with fewer than ten above p99). `in_node`: what the receiving
+    node does until it publishes, `computation` and `idle`; only known stays count. `because` says it in a
+    sentence.
     """
 
     cell: str

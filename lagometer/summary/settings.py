@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effective settings of the adapters' objects, those that agree told once."""
+"""Effective settings of the adapters' objects; equal ones are listed once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _observation(name: str, values: object) -> Observation:
 
 
 def _paste(value: object) -> list[PasteFile]:
-    """Files to paste: a list of {file, text}, one such, or mere text."""
+    """Files to paste: a list of {file, text}, one of them, or plain text."""
     if isinstance(value, str):
         return [PasteFile(file="settings", text=value)] if value.strip() else []
     listed = value if isinstance(value, list) else [value]
@@ -44,9 +44,9 @@ def _paste(value: object) -> list[PasteFile]:
 
 
 def settings(manifest: Json) -> list[Settings]:
-    """Effective settings, adapters in the order of the study's cells.
+    """Effective settings, with adapters in the order of the study's cells.
 
-    Cells in which an object had the same ones share an entry, and so do objects of one kind that agree.
+    Cells in which an object had the same settings share an entry, and so do objects of one kind that agree.
     """
     by_content: dict[tuple[str, str, str], list[str]] = {}
     for cell in cell_factors(manifest):

@@ -36,7 +36,7 @@ Json = Mapping[str, Any]
 
 
 def control(campaign: Campaign) -> Control | None:
-    """The control's trace, and the load in all trials; None where neither was measured."""
+    """The control's trace, and the load in all trials; None if neither was measured."""
     part = campaign.control
     lines = [*campaign.journal, *(part.journal if part is not None else ())]
     moments = [moment for line in lines if (moment := _moment(line.get("started"))) is not None]
@@ -52,7 +52,7 @@ def control(campaign: Campaign) -> Control | None:
 
 
 def _moment(started: object) -> float | None:
-    """Seconds since the epoch; None for what is no time."""
+    """Seconds since the epoch; None if it is not a time."""
     try:
         return datetime.fromisoformat(str(started)).timestamp()
     except ValueError:
@@ -102,7 +102,7 @@ def _load(lines: Iterable[Json], begin: float) -> list[Load]:
 
 
 def long_trials(campaign: Campaign, summaries: Sequence[Row]) -> list[LongTrial]:
-    """The valid long trials beside the rows over the short ones."""
+    """The valid long trials next to the rows over the short ones."""
     estimates: dict[tuple[str, str], Estimate] = {}
     for row in summaries:
         for name in QUANTILES if row.trial is None and row.edge == END_TO_END else ():
@@ -145,7 +145,7 @@ def machine_floor(campaign: Campaign) -> tuple[MachineFloor | None, list[str]]:
 
 
 def _core(stored: Json) -> CoreFloor:
-    """One CPU, without the quantiles that so few wake-ups do not support."""
+    """One CPU, without the quantiles that too few wake-ups do not support."""
     fields = {name: stored[name] for name in CoreFloor.model_fields}
     for name, share in (("p50_ns", 0.5), ("p99_ns", 0.99), ("p999_ns", 0.999)):
         if fields["n"] - math.ceil(share * fields["n"] - 1e-9) < SUPPORT:

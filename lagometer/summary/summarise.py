@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a campaign to its summary."""
+"""Turns a campaign into its summary."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ Factors = dict[str, dict[str, object]]
 
 
 def measured(campaign: Campaign) -> tuple[list[Row], Factors]:
-    """The rows of all trials, those that left no figures included, and the factors of each cell; both in the
-    study's order.
-    """
+    """The rows of all trials, even without figures, and the factors of each cell, in the study's order."""
     factors = cell_factors(campaign.manifest)
     rows = [trial_row(record) for record in with_noise_of_campaign(campaign.cells).iter_rows(named=True)]
     rows += missing_rows(rows, campaign.journal)
@@ -62,7 +60,7 @@ def measured(campaign: Campaign) -> tuple[list[Row], Factors]:
 def summarise(
     campaign: Campaign, confidence: Known | None = None, layers: CampaignLayers | None = None
 ) -> Summary:
-    """The summary of a campaign. `confidence`, `layers`: what the caller has of it already."""
+    """The summary of a campaign. `confidence`, `layers`: pass them if already computed."""
     confidence = confidence or known(campaign)
     layers = layers or campaign_layers(campaign)
     measured_rows, factors = measured(campaign)
@@ -74,7 +72,7 @@ def summarise(
     saturated_cells = saturated(campaign, factors)
     at_a_glance = glance(summary_rows, factors, campaign.journal, excluded, failed)
     needed = _trials_needed(summary_rows) if confidence.absent is None else None
-    if needed is not None:  # said once for all, so that a large campaign's page stays small
+    if needed is not None:  # stored once for all, so that a large campaign's page stays small
         summary_rows = [
             row.model_copy(update={"intervals": _with_ends(row)}) if row.intervals else row
             for row in summary_rows
@@ -134,7 +132,7 @@ def _with_ends(row: Row) -> list[Interval]:
 
 
 def _trials_needed(rows: Sequence[Row]) -> int | None:
-    """Trials that would be enough for an interval of p50 in each cell, where no cell has one."""
+    """How many trials would be enough for an interval of p50 in each cell, if no cell has one."""
     medians = [
         interval
         for row in rows
@@ -154,7 +152,7 @@ def _over_trials(measured_rows: Sequence[Row], factors: Factors, confidence: Kno
 
 
 def _single(measured_rows: Sequence[Row]) -> list[Row]:
-    """The trials' own rows where they say something more: a cell's only trial, if valid, does not."""
+    """The trials' own rows if they add something: a cell's only trial, if valid, does not."""
     trials: dict[str, set[int | None]] = {}
     for row in measured_rows:
         trials.setdefault(row.cell, set()).add(row.trial)

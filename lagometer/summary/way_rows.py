@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which thread of which process a message was: the rows of its time line, and its stays on them."""
+"""On which thread of which process a message was: the rows of its timeline, and its stays on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Measured = tuple[str, int, int, int, int]  # layer, begin_ns, end_ns, begin_thre
 
 
 class Threads:
-    """The threads of a trial's workers, as its line of the journal names them."""
+    """The threads of a trial's workers, from its line in the journal."""
 
     def __init__(self, journal: Mapping[str, Any]) -> None:
         workers = journal.get("threads")
@@ -30,7 +30,7 @@ class Threads:
                 self._names[str(worker), int(thread["tid"])] = str(thread["name"])
 
     def of_node(self, node: str) -> WayRow:
-        """The thread of a node; without a number where none bears its name, or several do."""
+        """The thread of a node; without a number if no thread has its name, or several do."""
         name = f"{NODE_THREAD}{node}"[:THREAD_NAME_MAX]
         matching = [key for key, thread_name in self._names.items() if thread_name == name]
         same_worker = [key for key in matching if key[0] == node]
@@ -41,8 +41,7 @@ class Threads:
         return WayRow(worker=worker, thread=name, number=number)
 
     def numbered(self, number: int, workers: Sequence[str | None]) -> WayRow:
-        """A thread by its number in the first of these workers that has it. Numbers of different hosts may be
-        the same."""
+        """A thread by its number, in the first of these workers that has it. Hosts may share numbers."""
         for worker in workers:
             if worker is not None and (worker, number) in self._names:
                 return WayRow(worker=worker, thread=self._names[worker, number], number=number)
@@ -66,7 +65,7 @@ class Layered:
         return by_message
 
     def of(self, hop: Hop) -> Sequence[Measured]:
-        """The layers of a message on an edge; none unless they lead from publish to taken."""
+        """The layers of a message on an edge; none unless they cover publish to taken."""
         stays = self._found.get((hop.edge, hop.sequence), [])
         at_ns = hop.publish_ns
         for _, begin_ns, end_ns, *_ in stays:
@@ -77,7 +76,7 @@ class Layered:
 
 
 class Shares:
-    """What the scheduler tells of the layers of a trial, if it was recorded. frame: as `SCHEDULER_SCHEMA`."""
+    """The scheduler data for the layers of a trial, if they were recorded. frame: as `SCHEDULER_SCHEMA`."""
 
     def __init__(self, frame: pl.DataFrame | None) -> None:
         self._frame = frame
@@ -89,7 +88,7 @@ class Shares:
         return {key: place for place, key in enumerate(rows)}
 
     def of(self, hop: Hop, layer: str, span_ns: tuple[int, int]) -> StayShare | None:
-        """Of a message's stay in a layer, or in a node."""
+        """The share for a message's stay in a layer, or in a node."""
         place = self._found.get((hop.edge, hop.sequence, layer, span_ns[0]))
         if place is None or self._frame is None:
             return None
@@ -101,7 +100,7 @@ class Shares:
 
 
 class Stays:
-    """The stays of one message, put together from its beginning at `begin_ns`."""
+    """The stays of one message, built up from its start at `begin_ns`."""
 
     def __init__(self, threads: Threads, shares: Shares, begin_ns: int) -> None:
         self._threads, self._shares, self._begin_ns = threads, shares, begin_ns
@@ -109,7 +108,7 @@ class Stays:
         self.stays: list[Stay] = []
 
     def under_way(self, hop: Hop, measured: Sequence[Measured]) -> None:
-        """From publish to taken."""
+        """Adds the stays from publish to taken."""
         sender, receiver = self._threads.of_node(hop.sender), self._threads.of_node(hop.receiver)
         if not measured:
             self._add(COMMUNICATION, hop, (hop.publish_ns, hop.taken_ns), sender, receiver)
@@ -123,7 +122,7 @@ class Stays:
             self._add(layer, hop, (begin_ns, end_ns), first, last)
 
     def in_node(self, taken: Hop, published: Hop) -> None:
-        """From when a node took a message until it published the next one of the chain."""
+        """Adds the stays from when a node took a message until it published the next one of the chain."""
         row = self._threads.of_node(taken.receiver)
         handled_ns, begun_ns = taken.handled_ns, published.begun_ns
         begin_ns, end_ns = taken.taken_ns, published.publish_ns
@@ -134,7 +133,7 @@ class Stays:
         self._add(COMPUTATION, taken, (begin_ns, end_ns), row, row)
 
     def unknown(self, edge: str, sequence: int, end_ns: int) -> None:
-        """All of a message whose way was not found."""
+        """Adds the whole time of a message whose way was not found."""
         row = self._number(self._threads.numbered(0, ()))
         end_ns -= self._begin_ns
         self.stays.append(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single messages as they went: of each cell the slowest and a median one, thread by thread.
+"""The ways of single messages: for each cell the slowest ones and a median one, thread by thread.
 
-Where layers were measured, each stay is one of those; elsewhere our own stamps alone tell how long a message
-was under way (`communication`) and in a node (`computation`, `idle`; docs/methodology/chains.md).
+If layers were measured, each stay is one of them. Otherwise only our own stamps show how long a message was
+under way (`communication`) and in a node (`computation`, `idle`; docs/methodology/chains.md).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from lagometer.summary.way_data import MessageWay
 from lagometer.summary.way_rows import Layered, Shares, Stays, Threads
 
 SLOWEST = 3
-STAYS_MAX = 12_000  # of all messages of a page or of `show`, which bounds their size
+STAYS_MAX = 12_000  # of all messages of a page or of `show`; limits their size
 CELLS_MAX = 60
-MESSAGES_MAX = 8_000_000  # that are read for it
+MESSAGES_MAX = 8_000_000  # to read for it
 
 Trial = tuple[str, int]
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A message that was chosen; place: 1 for the slowest."""
+    """A chosen message; place: 1 for the slowest."""
 
     trial: int
     kind: str
@@ -42,11 +42,11 @@ class Chosen:
 
 
 def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[MessageWay], list[str]]:
-    """The three slowest messages of each cell, and the median one of the trial whose median is the middle
-    one; end to end, or of each edge where nothing was measured end to end. Of valid trials.
+    """The three slowest messages of each cell, and the median message of the trial with the middle median;
+    end to end, or for each edge if nothing was measured end to end. Only valid trials count.
 
-    Returns with them what has to be said: which cells are left out, since there are too many, and which
-    samples can't be read.
+    Also returns remarks: which cells are left out because there are too many, and which samples can't be
+    read.
     """
     result: list[MessageWay] = []
     notes: list[str] = []
@@ -75,14 +75,14 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
 
 
 def cell_ways(campaign: Campaign, cell: str) -> list[MessageWay]:
-    """The chosen messages of one cell. Raises CampaignError where samples can't be read."""
+    """The chosen messages of one cell. Raises CampaignError if samples can't be read."""
     return _cell_ways(campaign, cell, _needed(campaign, cell))
 
 
 @dataclass(frozen=True)
 class Needed:
-    """What has to be read for one cell. edges: of each the trials that can hold one of the slowest messages,
-    which is no slower than its trial's maximum, and the trial with the middle median."""
+    """What to read for one cell. edges: for each edge, the trials that can contain one of the slowest
+    messages (none is slower than its trial's maximum), and the trial with the middle median."""
 
     edges: Mapping[str, tuple[list[int], int]]
     trials: list[int]
@@ -99,7 +99,7 @@ def _needed(campaign: Campaign, cell: str) -> Needed:
 
 
 def _cell_ways(campaign: Campaign, cell: str, needed: Needed) -> list[MessageWay]:
-    """One trial is held in memory at a time."""
+    """Holds one trial in memory at a time."""
     edges = list(needed.edges)
     slowest: dict[str, list[MessageWay]] = {edge: [] for edge in edges}
     medians: dict[str, MessageWay] = {}
@@ -126,7 +126,7 @@ def _cell_ways(campaign: Campaign, cell: str, needed: Needed) -> list[MessageWay
 
 
 def _wanted(rows: pl.DataFrame) -> tuple[list[int], int]:
-    """Of one edge's rows the trials that hold the slowest messages, and the one with the middle median."""
+    """From one edge's rows, the trials with the slowest messages, and the one with the middle median."""
     middle = pl.coalesce("latency_p50_ns", "latency_mean_ns").alias("middle")
     figures = rows.select("trial", "latency_max_ns", middle).sort("middle", "trial")
     worst = figures.sort("latency_max_ns", "trial", descending=[True, False], nulls_last=True)
@@ -138,8 +138,7 @@ def _key(way: MessageWay) -> tuple[int, int, int, int]:
 
 
 def all_ways(campaign: Campaign, cell: str, trial: int) -> Iterator[MessageWay]:
-    """Every message of a trial's measure phase that was delivered, by when it was published. Raises
-    CampaignError."""
+    """Every delivered message of a trial's measure phase, in order of publishing. Raises CampaignError."""
     source = TrialWays(campaign, cell, trial)
     edges, index = source.hops.edges, source.hops.whole()
     for edge in [END_TO_END] if END_TO_END in edges else [edge for edge in edges if ARROW in edge]:
@@ -159,7 +158,7 @@ class TrialWays:
         self._shares = Shares(_read(campaign.scheduler_path(cell, trial)))
 
     def way(self, edge: str, chosen: Chosen, index: Index | None = None) -> MessageWay:
-        """A message as it went. index: of the whole trial, where all are asked for."""
+        """The way of a message. index: of the whole trial, if all messages are requested."""
         begin_ns, end_ns = chosen.publish_ns, chosen.taken_ns
         index = index or self.hops.within(begin_ns, end_ns)
         if edge == END_TO_END:

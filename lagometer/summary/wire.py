@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the messages of each cell cost on its networks, from the packets that were captured."""
+"""What the messages of each cell cost on its networks, from captured packets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lagometer.summary.data import Cell
 from lagometer.summary.wire_theory import ETHERNET_MTU_BYTES, LOOPBACK_MTU_BYTES, Network
 
 NS_PER_S = 1_000_000_000
-# What stands beside each message, and the column that it is counted in.
+# The figures per message, and the column that counts each.
 PER_MESSAGE = {
     "packets_per_message": "wire_packets",
     "fragments_per_message": "wire_fragments",
@@ -26,7 +26,7 @@ PER_MESSAGE = {
     "resent_per_message": "wire_resent",
 }
 NO_LINK = "none"
-UNIFORM_TOLERANCE = 0.001  # of what rounding leaves
+UNIFORM_TOLERANCE = 0.001  # allows for rounding
 THEORY = (
     "least_bytes_per_payload_byte",
     "ideal_bytes_per_s",
@@ -38,8 +38,7 @@ OF_RTPS = ("fragments_per_message", "heartbeats_per_message", "acknacks_per_mess
 
 
 def on_the_wire(campaign: Campaign, cells: Sequence[Cell]) -> list[OnTheWire]:
-    """A row for each cell whose packets were counted in a valid trial, else in saturated ones, in
-    the study's order."""
+    """A row for each cell with packets counted in a valid or else a saturated trial, in the study's order."""
     rows = campaign.cells
     if "wire_bytes" not in rows.columns:
         return []
@@ -108,7 +107,7 @@ def _against_theory(
     edges: Sequence[Mapping[str, Any]],
     measure_ns: int | None,
 ) -> dict[str, float | None]:
-    """What the cell's network could carry at most, and how much of it came through."""
+    """The most the cell's network could carry, and how much of that came through."""
     figures: dict[str, float | None] = dict.fromkeys(THEORY)
     taken, payload_bytes, ratio = (
         sum(edge["n"] for edge in edges),
@@ -117,7 +116,7 @@ def _against_theory(
     )
     if not taken or not payload_bytes or not ratio:
         return figures
-    # Topics may have payloads of their own: then the factor says nothing of what was carried.
+    # Topics may have their own payloads; the factor then says nothing about what was carried.
     if abs(row["wire_bytes"] / ratio / (taken * payload_bytes) - 1) > UNIFORM_TOLERANCE:
         return figures
     network = _network(campaign, cell)
@@ -137,7 +136,7 @@ def _network(campaign: Campaign, cell: Cell) -> Network:
     if isinstance(profile, dict):
         rate_bps = (
             0 if profile.get("changes") else int(profile.get("rate_bps") or 0)
-        )  # else there is no one rate
+        )  # otherwise there is no single rate
         overhead_bytes = int(profile.get("frame_overhead_bytes") or 0)
         return Network(int(profile["mtu_bytes"]), rate_bps, overhead_bytes)
     between_hosts = "+" in (cell.factors.get("hosts") or "")
@@ -145,7 +144,7 @@ def _network(campaign: Campaign, cell: Cell) -> Network:
 
 
 def _busier_way(edges: Sequence[Mapping[str, Any]]) -> int:
-    """How many messages were taken that crossed the link the busier way. On a loopback all share one way."""
+    """How many taken messages crossed the link in the busier direction. A loopback has only one direction."""
     ways: dict[str, int] = {}
     for edge in edges:
         sender, receiver = edge.get("sender_host"), edge.get("receiver_host")
@@ -157,6 +156,6 @@ def _busier_way(edges: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _middle(values: Iterable[float | None]) -> float | None:
-    """The median; None unless each trial has the figure."""
+    """The median; None unless every trial has the figure."""
     known = list(values)
     return None if None in known else median(value for value in known if value is not None)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a network could carry at most: the line of the payload alone, and that of a link with its headers.
+"""The most a network could carry: the limit for the payload alone, and the limit of a link with its headers.
 
-A message is at best one datagram of UDP, or several where it is longer than one may be, which IP cuts into
-fragments that fill the MTU. Nothing else is counted: no header of a middleware, no acknowledgement.
+At best, a message is one UDP datagram, or several if it is too long for one. IP cuts datagrams into fragments
+that fill the MTU. Nothing else counts: no middleware header, no acknowledgement.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BITS = 8
-ETHERNET_BYTES = 14  # addresses and type (IEEE 802.3); what else a frame takes of the rate is the link's own
+ETHERNET_BYTES = 14  # addresses and type (IEEE 802.3); a frame's other overhead is the link's own
 IP_BYTES = 20  # RFC 791, without options
 UDP_BYTES = 8  # RFC 768
-FRAGMENT_UNIT_BYTES = 8  # all fragments but the last have a multiple of this (RFC 791)
+FRAGMENT_UNIT_BYTES = 8  # all fragments but the last have a multiple of this size (RFC 791)
 DATAGRAM_BYTES_MAX = 65_535 - IP_BYTES - UDP_BYTES
 ETHERNET_MTU_BYTES = 1500
 LOOPBACK_MTU_BYTES = 65_536
@@ -21,8 +21,8 @@ LOOPBACK_MTU_BYTES = 65_536
 
 @dataclass(frozen=True)
 class Network:
-    """What messages cross. rate_bps: of frames, each with `frame_overhead_bytes` beside its own; 0: no
-    limit."""
+    """The network messages cross. rate_bps: of frames, each with `frame_overhead_bytes` in addition to its
+    own bytes; 0: no limit."""
 
     mtu_bytes: int
     rate_bps: int = 0
@@ -34,7 +34,7 @@ class Network:
         return self.rate_bps / BITS if self.rate_bps else None
 
     def frames_of(self, payload_bytes: int) -> tuple[int, int]:
-        """How many frames a message takes at least, and their bytes as its device counts them."""
+        """The least number of frames a message takes, and their bytes as its device counts them."""
         frames, sent_bytes = 0, 0
         for datagram_bytes, count in _datagrams(payload_bytes):
             room_bytes = self.mtu_bytes - IP_BYTES
@@ -46,11 +46,11 @@ class Network:
         return frames, sent_bytes
 
     def least_bytes_per_payload_byte(self, payload_bytes: int) -> float:
-        """Bytes of frames for each byte of payload."""
+        """Bytes of frames per payload byte."""
         return self.frames_of(payload_bytes)[1] / payload_bytes
 
     def theoretical_bytes_per_s(self, payload_bytes: int) -> float | None:
-        """The payload that it carries at most; None without a limit."""
+        """The largest payload rate it can carry; None without a limit."""
         frames, sent_bytes = self.frames_of(payload_bytes)
         if not self.rate_bps:
             return None
@@ -59,7 +59,7 @@ class Network:
 
 
 def _datagrams(payload_bytes: int) -> list[tuple[int, int]]:
-    """The sizes of the datagrams of a message, with their header, and how many of each."""
+    """The sizes of a message's datagrams, with their headers, and how many of each."""
     full, rest_bytes = divmod(payload_bytes, DATAGRAM_BYTES_MAX)
     datagrams = [(DATAGRAM_BYTES_MAX + UDP_BYTES, full)] if full else []
     return [*datagrams, (rest_bytes + UDP_BYTES, 1)] if rest_bytes else datagrams
