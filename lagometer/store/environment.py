@@ -110,8 +110,7 @@ def completed(environment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _or_none(read: Callable[[], object]) -> object:
-    # A file may be missing, unreadable or in another kernel's format; a campaign does not fail because of
-    # that.
+    # A file may be missing, unreadable or in another kernel's format; that does not fail a campaign.
     try:
         return read()
     except Exception:

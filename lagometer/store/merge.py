@@ -132,8 +132,7 @@ def _key(campaign: Campaign) -> str:
     environment = campaign.environment
     identity = environment.get("machine_id")
     if not isinstance(identity, str) or not identity:
-        # Without an id, use what is least likely to change: counting one machine as two is better than two as
-        # one.
+        # Without an id, use what is least likely to change: taking one machine for two beats two for one.
         known = [environment.get(name) for name in ("hostname", "cpu", "memory_bytes")]
         identity = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
     return identity[:KEY_CHARACTERS]

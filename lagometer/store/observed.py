@@ -51,8 +51,7 @@ PROCESSOR_COUNTS: dict[str, str] = {
     "tlb_misses": "misses of the data TLB when reading",
 }
 
-# The cost of all workers and daemons of a trial; one column `resources_X` each. Counts cover the measure
-# phase.
+# What all workers and daemons of a trial cost; one column `resources_X` each. Counts: measure phase.
 RESOURCE_COUNTS: dict[str, str] = {
     "processes": "workers and processes of daemons",
     "threads": "their threads, without those of LTTng",

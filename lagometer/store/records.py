@@ -163,8 +163,7 @@ class Lane:
 
 
 def decode(block: bytes | bytearray | memoryview) -> list[Lane]:
-    """The lanes of a block, packed or as in the memfd. Copies only lanes in pages; the others keep the block
-    alive.
+    """The lanes of a block, packed or as in the memfd. Only lanes in pages are copied; others keep it alive.
 
     Raises RecordsError if anything in the block contradicts the layout.
     """

@@ -33,7 +33,7 @@ class Fastest(Model):
 
 
 def answers(summary: Summary) -> list[Fastest]:
-    """The fastest of each payload in the overview table, without bare transports; empty without that table.
+    """The fastest of each payload in the at-a-glance table, without bare transports; empty without a table.
 
     A cell in which a queue builds up comes last, because its p50 depends on the length of a trial.
     """

@@ -217,8 +217,7 @@ class LibraryGroup(Model):
 
 
 class NodeCost(Model):
-    """What a node of a cell costs: medians over valid trials, including daemons, divided by the cell's
-    `nodes`.
+    """What a node of a cell costs: medians over valid trials, with daemons, divided by its `nodes`.
 
     `..._per_node`: threads, memory, descriptors, sockets. `..._per_message`: per message that a reader took.
     `system_share`: the kernel's part of the CPU time; null if that is too little to tell. `switches`: between

@@ -78,8 +78,7 @@ class Cell(Model):
 
 
 class Interval(Model):
-    """What is known about one figure of a row over trials: its 95 % interval, or how many trials one would
-    take.
+    """What is known about one figure of a row over trials: its 95 % interval, or how many trials it takes.
 
     `figure` names the field, or is `times_floor_p50`: p50 as a multiple of the floor's. With an interval,
     both ends are given, in the figure's unit. Without one, `needed_trials` (of the same length) and
@@ -103,7 +102,7 @@ class Row(Model):
     smallest p50 among the bare transports with the same placement, dispatch, payload and touch; `floor_cell`
     names its cell. `stopped` is what ended the cell of an adaptive campaign: precision, time or trials.
     `trials_noisy` counts the valid trials that something external disturbed; `noise` says what.
-    `clock_bound_ns` is the error of each latency and response time whose two ends have separate clocks
+    `clock_bound_ns` is how far off each latency and response time may be whose two ends have separate clocks
     (`clock_bound`: hard or narrow); null if they share one.
     """
 
@@ -361,7 +360,7 @@ class Settings(Model):
 
 
 class GlanceFigure(Model):
-    """One cell of the overview table, end to end over its valid trials.
+    """One cell of the at-a-glance table, end to end over its valid trials.
 
     `times_floor_…`: as a multiple of the same quantile of the floor (of the row's `floor_cell`); null without
     one. `intervals`: of these figures, as far as known.

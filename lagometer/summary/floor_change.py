@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two cells differ by more than their floors do. If not, the machine explains the difference, not the
-middleware.
+"""Whether two cells differ by more than their floors. If not, the machine explains it, not the middleware.
 
 A message that is sent rarely finds its receiver's CPU asleep and caches cold, whatever the transport: bare
 shared memory gets slower as well. So the change between two cells of one middleware is compared with the
@@ -28,8 +27,7 @@ UNCHANGED = 1.1  # a smaller change of a floor counts as none
 
 @dataclass(frozen=True)
 class FloorChange:
-    """How many times slower the slower of two cells is than the faster one, and the same for its floor, by
-    median of p50.
+    """How many times slower the slower of two cells is, and likewise its floor, by median of p50.
 
     floor_a, floor_b: the cells of the bare transport. cell_times, floor_times: both in the same direction, so
     the floor's may be below 1. excess_low, excess_high: 95 % interval (Welch, of the logarithms over trials)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign's overview: each adapter, end to end, as a multiple of the machine's floor, and its costs."""
+"""A campaign at a glance: each adapter, end to end, as a multiple of the machine's floor, and its costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Factors = Mapping[str, Mapping[str, object]]
 
 USUAL_PAYLOADS_BYTES = (64, 64 * 1024, 1024 * 1024)
 PAYLOADS_MAX = 3
-ROWS_MAX = 60  # beyond that it is not an overview
+ROWS_MAX = 60  # with more it is not a glance
 _NAMED_APART = frozenset({"adapter", "payload_bytes"})
 _WITH_INTERVALS = ("latency_p50_ns", "latency_p99_ns", "cpu_per_message_ns")
 

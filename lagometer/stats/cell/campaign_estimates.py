@@ -74,8 +74,7 @@ def make_estimates(campaign: Campaign, progress: Mapping[str, CellProgress] | No
 
 
 def estimates_without_noise(campaign: Campaign, alphas: Mapping[str, float]) -> pl.DataFrame:
-    """The same table end to end, from quiet trials only: for cells with disturbed trials and enough quiet
-    ones.
+    """The end-to-end rows from quiet trials only, for cells with disturbed and enough quiet trials.
 
     alphas: the cells to look at, each with the error probability of its intervals. Raises CampaignError.
     """

@@ -72,8 +72,8 @@ class _Edge:
     """One edge of a cell, and what the valid trials read so far contribute to it.
 
     loses: whether any message was lost or censored. deadline_ns: None without one. miss_shares: one per valid
-    trial. due: how many messages the shares are based on; 0 if unknown. bound_ns: the largest error, over all
-    trials, of a time that spans two clocks.
+    trial. due: how many messages the shares are based on; 0 if unknown. bound_ns: how far off a time that
+    spans two clocks may be, the most over all trials.
     """
 
     name: str

@@ -25,8 +25,7 @@ def jitter_ns(delivered: pl.DataFrame) -> float | None:
     sequence = delivered["sequence"].to_numpy().astype(np.int64)
     taken_ns = delivered["taken_ns"].to_numpy().astype(np.int64)
     latency_ns = taken_ns - delivered["publish_ns"].to_numpy().astype(np.int64)
-    # End to end, the rows are grouped by reader; each reader's messages are in the order in which it took
-    # them.
+    # End to end, the rows are grouped by reader, and each reader's are in the order in which it took them.
     reader = np.cumsum(np.diff(taken_ns, prepend=taken_ns[:1]) < 0)
     order = np.lexsort((sequence, reader))
     step = np.diff(sequence[order])

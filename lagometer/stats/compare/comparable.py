@@ -262,7 +262,7 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
 
 
 def clock_bound_ns(campaign: Campaign, cell: str) -> int:
-    """The largest clock error of the end-to-end latencies of a cell's valid trials; 0 with one clock."""
+    """How far off the end-to-end latencies of a cell's valid trials may be; 0 with one clock."""
     if "clock_bound_ns" not in campaign.cells.columns:
         return 0
     chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether cells differ, judged by the latencies of their trials: ratios, intervals, and verdicts for all
-cells.
+"""Whether cells differ, judged by their trials' latencies: ratios, intervals, and verdicts for all cells.
 
 The tests (one per cell and quantity) form one family: the probability that even one of them shows a
 difference where there is none is at most alpha (Holm, *A simple sequentially rejective multiple test
@@ -45,8 +44,8 @@ class Pair:
 
     blocks: for each block in which both have a valid trial, the positions of these trials in `a` and `b`;
     empty if the trials were not run in common blocks. refused: why they must not be compared. alphas: the
-    error probability of the intervals of each side's own figures. bounds_ns: the common error of all
-    latencies of a side that span two clocks.
+    error probability of the intervals of each side's own figures. bounds_ns: how far off all latencies of a
+    side may be together, if they span two clocks.
     """
 
     cell_a: str

@@ -121,8 +121,7 @@ class _Aim:
 
 @dataclass(frozen=True)
 class _Spread:
-    """A cell's valid trials: which they are, when each started, how far each lies from the cell's p50 and
-    p99.
+    """A cell's valid trials: which, when each started, how far each lies from the cell's p50 and p99.
 
     supported: how many trials a p99 needs to be supported at all.
     """

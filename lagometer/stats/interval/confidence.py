@@ -75,8 +75,7 @@ class Pool:
         self.trials, self.n = len(filled), sum(counts)
         self._together = np.concatenate(filled) if filled else np.zeros(0, dtype=np.int64)
         ends = np.cumsum(counts[:-1], dtype=np.int64)
-        # Every trial weighs the same, however many messages it has. Trials of one length can be sorted as
-        # one.
+        # Every trial weighs the same, however many messages it has; trials of one length are sorted together.
         parts = [self._together] if len(set(counts)) <= 1 else np.split(self._together, ends)
         self._ordered = [np.sort(part) for part in parts]
         self._bins = Bins(counts) if filled else None

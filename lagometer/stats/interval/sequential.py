@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides when a cell has enough trials: spaced looks at its median, each with a smaller error than the
-whole.
+"""When a cell has enough trials: spaced looks at its median, each at a smaller alpha than the whole.
 
 Looking after every trial and stopping as soon as the interval seems narrow stops too early too often: a
 variance that happens to be small ends the cell. So there are few looks (the first after six trials, each next
@@ -116,8 +115,7 @@ def alpha_at(trials: int, rule: Rule, limit: str | None = None) -> float:
 
 
 def trials_for(relative_sd: float, rule: Rule) -> int:
-    """How many trials a cell will take if its trial medians have this standard deviation relative to their
-    mean.
+    """How many trials a cell will take, from the relative standard deviation of its trials' medians.
 
     Used to predict a campaign's time. The result is the first look at which the median's interval should be
     narrow enough. For normal trials, the standard error of a median is at least that of the mean.

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the message from which on a trial is steady: caches are warm, connections exist, frequencies are
-settled.
+"""Where a trial becomes steady: caches are warm, connections exist, frequencies are settled.
 
 The procedure is that of Heidelberger and Welch (1983): test whether the whole series is stationary; if not,
 drop another twentieth of its beginning, until the test passes or half is gone. The test is Cramér and von

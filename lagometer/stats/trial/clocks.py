@@ -32,8 +32,7 @@ class Offsets:
         if offset is None:
             return None
         # The offset is a function of the sender's clock, which is the unknown. So the first guess evaluates
-        # it at the receiver's time, and the error of the second is at most the drift over the first one's
-        # error.
+        # it at the receiver's time. The second guess is off by at most the drift over its error.
         first, _ = _middle(offset, times_ns)
         middle, half_width = _middle(offset, times_ns - first)
         if np.any(half_width < 0):

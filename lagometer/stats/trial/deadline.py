@@ -51,8 +51,7 @@ def _misses(
                 value=False
             ),
         )
-        # It is unknown whether messages still under way at the end of the drain would have met a later
-        # deadline.
+        # Whether messages still under way at the end of the drain would have met a later deadline is unknown.
         .filter((pl.col("outcome") != "censored") | (pl.col("due_ns") + deadline_ns <= facts.drain_end_ns))
     )
     activations = (

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From records to samples: one row per message and edge, one per message from its root to a sink, and the
-rows of named chains.
+"""From records to samples: rows per message and edge, from its root to a sink, and for named chains.
 
 Sent and taken messages are joined by (stream, sequence). docs/FORMAT.md describes the columns, and
 docs/methodology/messages.md the definitions. A message that did not arrive is a row without reception times.

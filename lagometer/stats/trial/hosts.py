@@ -18,11 +18,10 @@ SAME, OFFSET = "same", "offset"
 def host_columns(
     facts: TrialFacts, measured: Mapping[str, pl.DataFrame]
 ) -> dict[str, dict[str, str | int | None]]:
-    """The columns of each edge, of end-to-end, and of each chain. measured: their samples of the measure
-    phase.
+    """The columns of each edge, end-to-end and each chain. measured: their samples of the measure phase.
 
     clock: `same` if times of both ends may be subtracted as they are; `offset` if the hosts' clocks differ.
-    clock_bound_ns: the error of each figure that then subtracts one from the other, the largest over all
+    clock_bound_ns: how far off each figure may be that subtracts one clock from the other, the most over all
     messages; null if nothing is known, and then there is no such figure. With several edges of one name, or
     several ways end to end: `offset` if any is. The hosts are None if they differ.
     """

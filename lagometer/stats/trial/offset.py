@@ -141,7 +141,7 @@ def _negated(limits: Limits) -> Limits:
 def _nearest_limit(limits: Limits, times: Floats, drift: float) -> Floats:
     """Returns the smallest of the upper limits at each time, each raised by the drift over its greatest age.
 
-    The age is the time to the farther end of the range that contains its instant: to its begin if the time is
+    The age is the time to the farther end of the range that contains its instant: to its start if the time is
     after its middle, otherwise to its end.
     """
     middle = (limits.begin + limits.end) / 2
@@ -160,9 +160,9 @@ def narrowed(offset: Offset, ours: Iterable[Exchanges], others: Iterable[Exchang
     None if there are too few exchanges that one side began, or if they show that the directions differ: the
     line leaves the hard bound.
     """
-    # Without the kernel's stamps, the asking side is awake when the answer arrives, but the other side is not
-    # when the question does. So the directions differ by a wake-up, with the opposite sign if the other side
-    # asks. Each side therefore has its own line, and the offset is midway.
+    # Without the kernel's stamps, the asking side is awake when the answer arrives, but the other side is
+    # asleep when the question arrives. So the directions differ by a wake-up, with the opposite sign if the
+    # other side asks. Each side therefore has its own line, and the offset is midway.
     ours, others = stamped(ours, others)
     sides = [_shown(ours, asked_by_us=True), _shown(others, asked_by_us=False)]
     fastest = [_fastest(side, offset) for side in sides]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a trial's measure phase still counts as warm-up: a fixed number of messages, or until it is
-steady.
+"""How much of a measure phase still counts as warm-up: a fixed number of messages, or until it is steady.
 
 The workers' own warm-up phase is over before the measure phase begins, so it is the minimum. Messages
 excluded here stay in the samples, as phase `warm-up`.

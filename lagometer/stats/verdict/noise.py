@@ -44,8 +44,7 @@ def _others(facts: TrialFacts, load: MachineLoad) -> Iterator[str]:
     observed = facts.observed
     if observed is None or not load.capacity_ns or load.busy_ns is None or measure_ns <= 0:
         return
-    # The usage of workers, daemons and links is known only for the measure phase; outside it they do the
-    # same.
+    # The usage of workers, daemons and links is known only for the measure phase; assume the same outside.
     phase_ns = facts.cpu_ns + (observed.link_cpu_ns or 0)
     own_ns = phase_ns * observed.window_ns / measure_ns + (observed.interference_cpu_ns or 0)
     share = (load.busy_ns - own_ns) / load.capacity_ns
