@@ -85,8 +85,8 @@ def make(host: EmulatedHost) -> None:
 
 
 def _make_own_folders() -> None:
-    """Gives the host its own shared memory and queues. It sees the contents of other folders, but its writes
-    stay private."""
+    """Gives the host its own shared memory and queues. It sees the contents of shared folders, but its writes
+    there stay private."""
     memory = ("-o", "mode=1777", "tmpfs")
     run("mount", "-t", "tmpfs", *memory, str(SHARED_MEMORY))  # receives writes, and is covered below
     for number, folder in enumerate(SHARED_FOLDERS):
