@@ -116,8 +116,8 @@ def _change(step: LinkStep) -> str:
 
 
 def netem_commands(profile: LinkProfile, device: str) -> list[Command]:
-    """Makes the same link with netem, if the kernel has it. Rates make netem keep the order of frames; see
-    tc-netem(8)."""
+    """Returns the commands that make the same link with netem, if the kernel has it. Rates make netem keep
+    the order of frames; see tc-netem(8)."""
     rate_bps = profile.rate_bps or NETEM_RATE_BPS
     words = ["limit", str(_netem_frames(profile))]
     if profile.delay_ns:
