@@ -2,7 +2,7 @@
 """Processes that run next to the workers of a trial: daemons that workers need, load that disturbs them, the
 capture of their packets.
 
-The launcher starts them in this order, so its place in the order identifies each companion.
+The launcher starts them in this order, so a companion's place in the order identifies it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Companions:
         self.capture = capture
         self._daemon_count = len(daemons.wanted) if daemons is not None else 0
         self._capture_place = self._daemon_count + (len(load.commands) if load is not None else 0)
-        self._numbers: dict[int, int] = {}  # in their own namespace, by place
+        self._numbers: dict[int, int] = {}  # by place, in their own namespace
         self._released = False
 
     @property

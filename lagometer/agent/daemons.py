@@ -168,7 +168,7 @@ class Daemons:
         assert ready.output is not None, "one of the four is given"
         return re.search(ready.output, output.decode(errors="replace"), re.MULTILINE) is not None
 
-    # --- while it is measured ---
+    # --- during the measurement ---
 
     def watch(self, strangers: Collection[int]) -> None:
         """Notes which processes are theirs: all of the trial except `strangers` and their descendants."""

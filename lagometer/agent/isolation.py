@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the workers of a trial keep sockets and shared memory, and how nothing of it is left behind.
+"""Where the workers of a trial keep sockets and shared memory, and how all of it is removed.
 
 In a private network the trial has its own /dev/shm, which disappears with its namespaces. On the host network
 this module makes and removes the folder. If a killed agent left one, the next agent removes it when it

@@ -183,7 +183,7 @@ class HostTrial:
             self._send({"event": "scheduled", "why": result.why, "threads": threads}, result.content)
 
     def release(self) -> None:
-        """Lets the companions end when no worker runs any more."""
+        """Lets the companions end once no worker runs any more."""
         if self._supervised is not None:
             self._companions.release(self._supervised)
 
@@ -229,14 +229,14 @@ class HostTrial:
         if self._supervised is not None:
             self._supervised.renew()
 
-    # --- what is done at its time ---
+    # --- scheduled work ---
 
     def due_ns(self) -> int | None:
         """Returns when there is something to do next."""
         return min((at_ns for at_ns, _ in self._due), default=None)
 
     def on_time(self) -> None:
-        """Does what is due."""
+        """Runs what is due."""
         now_ns = time.monotonic_ns()
         ready = sorted((task for task in self._due if task[0] <= now_ns), key=lambda task: task[0])
         self._due = [task for task in self._due if task[0] > now_ns]

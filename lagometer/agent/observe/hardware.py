@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters of the processor for other processes: perf_event_open(2), through ctypes.
+"""Counts processor events of other processes: perf_event_open(2), through ctypes.
 
 Each thread of a process gets its own counter, and its future threads inherit it. A counter counts what the
 thread does, wherever it runs. It costs something at each switch to another thread, so it must be requested.

@@ -31,8 +31,8 @@ _OF_THE_STUDY = ("changes", "capacity", "description", "sources")
 def wanted_link(
     cell: Cell, hosts: Mapping[str, Host], host: str, seed: int, measure_ns: int, directory: str
 ) -> tuple[Wanted, ...]:
-    """Returns what makes, measures and keeps the link of a cell on one of its hosts, for a measure phase of
-    this length. Empty without a link. directory: where the host finds the trial's files."""
+    """Returns the program that makes, measures and keeps the link of a cell on one of its hosts, for a
+    measure phase of this length. Empty without a link. directory: where the host finds the trial's files."""
     if cell.link is None:
         return ()
     several = len(cell.hosts) > 1

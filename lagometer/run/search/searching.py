@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches the highest sustained rate of each cell of a study, trial by trial."""
+"""Searches for the highest sustained rate of each cell of a study, trial by trial."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ HeapOffset = Annotated[int, Field(ge=0, le=HEAP_OFFSET_BYTES_MAX, multiple_of=HE
 
 
 class PlanModel(BaseModel):
-    """Base of every part of a plan: immutable, and without room for keys that nobody reads."""
+    """Base of every part of a plan: immutable, and without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -147,7 +147,7 @@ class Qos(PlanModel):
 
 
 class Endpoint(PlanModel):
-    """What readers and writers share; `context` is an index into the plan's contexts."""
+    """The common part of readers and writers; `context` is an index into the plan's contexts."""
 
     context: Unsigned32
     topic: Text
