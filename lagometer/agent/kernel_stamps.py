@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 UNKNOWN = -1  # it is not known how long something had waited
 READINGS = 16  # kept, for several datagrams that came at once
-ATTEMPTS = 3  # at a reading; the narrowest counts: the others were interrupted
+ATTEMPTS = 3  # per reading; the narrowest counts: the others were interrupted
 _NS_PER_S = 1_000_000_000
-# From <asm-generic/socket.h>. The kernel also marks the ancillary data of a datagram with it. Python has no
+# From <asm-generic/socket.h>. The kernel also uses it to mark the ancillary data of a datagram. Python has no
 # name for it.
 _TIMESTAMPNS = 35
 _TIME = struct.Struct("@ll")  # seconds and nanoseconds, as wide as this machine's `long`
@@ -86,14 +86,14 @@ class KernelStamps:
         """Returns how long a datagram had waited at `came_ns`, rather less than more, or UNKNOWN.
 
         Call this after a `look` that follows `came_ns`. stamp_ns: the kernel's stamp, on CLOCK_REALTIME;
-        since_ns: when the message that the datagram answers was sent, so the datagram can't have come before.
+        since_ns: when the message that the datagram answers was sent; the datagram can't have come before
+        that.
         """
         if stamp_ns is None:
             return UNKNOWN
         least_ns, most_ns, agreed = self._readings[-1].least_ns, self._readings[-1].most_ns, False
         common_least_ns, common_most_ns = least_ns, most_ns
-        # Go back to a reading before the stamp, wherever the distance was within the bounds of all these
-        # readings.
+        # Go back to a reading that precedes the stamp for every distance within the bounds of these readings.
         for reading in reversed(self._readings):
             common_least_ns = max(common_least_ns, reading.least_ns)
             common_most_ns = min(common_most_ns, reading.most_ns)

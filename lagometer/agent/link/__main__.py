@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m lagometer.agent.link JSON`: makes a link in its own network, measures it, reports the result,
-and keeps the link until it is asked to end. Writes one JSON object per line. If it fails, the last line is
-the reason."""
+"""`python -m lagometer.agent.link JSON`: makes a link in the network where it is started, measures it,
+reports the result, and keeps the link until it is asked to end. Writes one JSON object per line. If it fails,
+the last line is the reason."""
 
 from __future__ import annotations
 

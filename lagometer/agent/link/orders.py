@@ -92,7 +92,7 @@ class LinkOrders:
 
     @property
     def next(self) -> str:
-        """The host to which this one sends and measures."""
+        """The host that this one sends to; the way to it is measured."""
         return self.peers[(self.peers.index(self.address) + 1) % len(self.peers)]
 
 

@@ -55,7 +55,7 @@ NS_PER_S = 1_000_000_000
 @dataclass(frozen=True)
 class Place:
     """The properties of a host that its workers' plans depend on. cpus: those that may be used; there:
-    returns the path of this installation's file on the host."""
+    returns the path on the host of a file of this installation."""
 
     runtime_directory: str
     cpus: tuple[int, ...]

@@ -64,7 +64,7 @@ class TrialOutcome:
 
     @property
     def isolation(self) -> Mapping[str, Any]:
-        """What the workers were isolated from, on every host."""
+        """What the workers were isolated from: only what holds on every host."""
         first, *others = [host.isolation for host in self.hosts] or [{}]
         return {
             key: value for key, value in first.items() if all(other.get(key) == value for other in others)
