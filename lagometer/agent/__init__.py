@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs on each host of a trial: starts workers and what they need, looks at them, cleans up.
+"""The agent runs on each host of a trial: it starts workers and their companions, observes them and cleans
+up.
 
-It rests on the standard library alone, so that it starts fast and needs nothing installed beside Python.
+It uses only the standard library, so it starts fast and needs nothing but Python.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs first on a host that is reached by ssh: finds lagometer there or takes a copy, then becomes the agent.
 
-It is sent as text to the Python of a host that may have nothing of ours, so it rests on the standard library
-and on nothing beside it. Both sides take turns, one JSON line each (docs/PROTOCOL.md, "Arrival"), so no byte
-of the next turn is here before this one is over.
+The conductor sends this file as text to the Python of a host that may have nothing of ours, so it uses only
+the standard library. Both sides take turns, one JSON line each (docs/PROTOCOL.md, "Arrival"), so no byte of
+the next turn arrives before the current turn ends.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-MARK = b"lagometer-arrival "  # before each line to the conductor: a shell may have said something, too
+MARK = b"lagometer-arrival "  # before each line to the conductor: a shell may print something, too
 PYTHON_MIN = (3, 10)
 PATIENCE_S = 30.0  # without a byte from the conductor
 PART_BYTES = 1 << 16
-KEPT_DAYS = 30  # copies that nobody used for so long are removed
+KEPT_DAYS = 30  # copies unused for this long are removed
 ARRIVING = ".arriving-"
 START = (
     "import sys;sys.path.insert(0,sys.argv.pop(1));"
@@ -33,7 +33,7 @@ START = (
 
 
 class ArrivalError(Exception):
-    """The agent can't be started here; `code` names the kind, for the conductor's advice."""
+    """The agent can't start here. `code` names the kind of problem, for the conductor's advice."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class ArrivalError(Exception):
 
 
 class Input:
-    """What the conductor writes, and not a byte more than is asked for. `remaining`: of the copy."""
+    """What the conductor writes. Reads no byte more than requested. `remaining`: bytes left of the copy."""
 
     def __init__(self) -> None:
         self.remaining = 0
@@ -78,7 +78,7 @@ def say(**message: Any) -> None:
 
 
 def hash_of(path: Path) -> str:
-    """Returns the SHA-256 of a file; empty where it can't be read."""
+    """Returns the SHA-256 of a file; empty if it can't be read."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
@@ -90,22 +90,22 @@ def hash_of(path: Path) -> str:
 
 
 def unlike(root: Path, files: dict[str, str]) -> list[str]:
-    """Returns the names below `root` that are not what they should be."""
+    """Returns the names below `root` whose files are missing or differ."""
     return [name for name, expected in files.items() if hash_of(root / name) != expected]
 
 
 def cache_folder() -> Path:
-    """Returns where copies lie."""
+    """Returns the folder that holds the copies."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lagometer"
 
 
 def is_alive(folder: Path) -> bool:
-    """Whether the process still runs that takes its copy into this folder."""
+    """Whether the process that takes its copy into this folder still runs."""
     return Path("/proc", folder.name[len(ARRIVING) :]).exists()
 
 
 def tidy(cache: Path) -> None:
-    """Removes what was left half done, and copies that nobody used for long."""
+    """Removes incomplete copies, and copies that nobody has used for a long time."""
     for folder in cache.iterdir():
         with contextlib.suppress(OSError):
             if folder.name.startswith(ARRIVING):
@@ -117,7 +117,7 @@ def tidy(cache: Path) -> None:
 
 
 def take_copy(copy: Input, cache: Path, place: Path, files: dict[str, str]) -> None:
-    """Unpacks what comes and puts it in its place, whole or not at all. Raises ArrivalError."""
+    """Unpacks the incoming copy and puts it in its place, completely or not at all. Raises ArrivalError."""
     arriving = cache / f"{ARRIVING}{os.getpid()}"
     try:
         arriving.mkdir(mode=0o700)
@@ -150,7 +150,7 @@ def take_copy(copy: Input, cache: Path, place: Path, files: dict[str, str]) -> N
 
 
 def find(request: Any, conductor: Input) -> Path:
-    """Returns the root below which the files lie: an installation, or a copy. Raises ArrivalError."""
+    """Returns the root folder of the files: an installation, or a copy. Raises ArrivalError."""
     files = request["files"]
     if request["path"]:
         root: Path = Path(request["path"]).expanduser()
@@ -179,7 +179,7 @@ def find(request: Any, conductor: Input) -> Path:
 
 
 def supervisor_below(root: Path, name: str) -> str:
-    """Returns the path of the supervisor. Raises ArrivalError where it can't be run."""
+    """Returns the path of the supervisor. Raises ArrivalError if it can't run."""
     path = root / name
     if not os.access(path, os.X_OK):
         raise ArrivalError("not-run", f"{path} is not there, or on a file system without programs (noexec)")
@@ -187,7 +187,7 @@ def supervisor_below(root: Path, name: str) -> str:
 
 
 def main() -> int:
-    """Becomes the agent; returns only if that fails: the exit code."""
+    """Becomes the agent. Returns only on failure, with the exit code."""
     conductor = Input()
     try:
         say(event="arrived", python=list(sys.version_info[:3]), machine=platform.machine())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies every packet of a trial's network into a file while the trial runs, by dumpcap.
+"""Copies every packet of a trial's network into a file while the trial runs, with dumpcap.
 
-It is started before daemons and workers, so that their discovery is in the file. It sees packets where they
-leave and enter the network's interfaces: the loopback, and of a host among several the link to the others.
+It starts before daemons and workers, so their discovery is in the file. It sees packets where they leave and
+enter the network's interfaces: the loopback, and on one of several hosts the link to the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lagometer.agent.load import files_folder
 PROGRAM = "dumpcap"
 LOOPBACK = "lo"
 FILE = "packets.pcapng"
-READY = re.compile(r"^File: ", re.MULTILINE)  # said when every interface is open
+READY = re.compile(r"^File: ", re.MULTILINE)  # dumpcap prints this when every interface is open
 TIMEOUT_NS = 20_000_000_000
 BUFFER_MIB = 32  # in the kernel, for each interface
 FILE_KIB_MAX = 1 << 20  # a larger file could fill the disk: the trial fails
@@ -36,12 +36,12 @@ _COUNTS = re.compile(r"Packets received/dropped on interface '[^']*': (\d+)/(\d+
 
 @dataclass(frozen=True)
 class Captured:
-    """What a capture tells of itself.
+    """What a capture reports.
 
-    address: of the host on its link, empty on a private loopback; received, dropped: packets that the kernel
-    handed over, and those that it had no room for, None where it was ended before it could say so;
-    wall_ns: CLOCK_REALTIME less CLOCK_MONOTONIC of this
-    host, at the beginning and at the end: packets bear wall-clock times.
+    address: the host's address on its link, empty on a private loopback; received, dropped: packets that the
+    kernel handed over, and packets for which it had no room; None if the capture ended before it could report
+    them; wall_ns: CLOCK_REALTIME minus CLOCK_MONOTONIC of this host, at the beginning and at the end, because
+    packets carry wall-clock times.
     """
 
     address: str
@@ -51,7 +51,7 @@ class Captured:
 
     @classmethod
     def from_frame(cls, frame: dict[str, Any]) -> Captured:
-        """Reads what `asdict` gives. Raises KeyError, TypeError, ValueError for anything else."""
+        """Reads the output of `asdict`. Raises KeyError, TypeError, ValueError for anything else."""
         first, last = frame["wall_ns"]
         received, dropped = (
             None if frame[name] is None else int(frame[name]) for name in ("received", "dropped")
@@ -60,11 +60,12 @@ class Captured:
 
 
 class Capture:
-    """The capture of one trial on one host. `address`: of its link to other hosts, empty without."""
+    """The capture of one trial on one host. `address`: the host's address on its link to other hosts, empty
+    without one."""
 
     def __init__(self, address: str = "") -> None:
         self._address = address
-        # By this name the next agent removes it if this one is killed.
+        # The next agent finds the file by this name and removes it if this agent is killed.
         self._folder = files_folder() / f"lagometer-{os.getpid()}-{time.monotonic_ns()}"
         self._folder.mkdir(mode=0o700)
         self._wall_ns = wall_offset_ns()
@@ -72,22 +73,23 @@ class Capture:
 
     @property
     def command(self) -> Companion:
-        """What the supervisor is to start. Raises `LaunchError` where no interface has the address."""
+        """Returns what the supervisor starts. Raises `LaunchError` if no interface has the address."""
         interfaces = [LOOPBACK, *([interface_of(self._address)] if self._address else [])]
         words = [word for name in interfaces for word in ("-i", name, "-B", str(BUFFER_MIB))]
         size = ("-a", f"filesize:{FILE_KIB_MAX}")
         return Companion((PROGRAM, *words, *size, "-w", str(self._folder / FILE)), daemon=True)
 
     def reads(self, output: bytes) -> bool:
-        """Returns whether packets are copied by now, by what dumpcap wrote. From then on the file has no
-        name: it is gone with the last process that has it open, however that ends. Raises OSError."""
+        """Returns whether dumpcap copies packets by now, judging by its output. From then on the file has
+        no name: it disappears with the last process that has it open, however that process ends. Raises
+        OSError."""
         if self._file is None and READY.search(output.decode(errors="replace")) is not None:
             self._file = (self._folder / FILE).open("rb")
             shutil.rmtree(self._folder, ignore_errors=True)
         return self._file is not None
 
     def done(self, output: bytes) -> Captured:
-        """Returns what it tells at its end; `output`: what dumpcap wrote."""
+        """Returns what the capture reports at its end. `output`: what dumpcap wrote."""
         counts = [(int(one), int(other)) for one, other in _COUNTS.findall(output.decode(errors="replace"))]
         return Captured(
             self._address,
@@ -97,19 +99,19 @@ class Capture:
         )
 
     def parts(self) -> Iterator[bytes]:
-        """Gives the file, piece by piece; nothing if no file was opened."""
+        """Yields the file in pieces; nothing if no file was opened."""
         while self._file is not None and (part := self._file.read(PART_BYTES)):
             yield part
 
     def close(self) -> None:
-        """Lets the file go. May be called twice."""
+        """Closes the file. May be called twice."""
         shutil.rmtree(self._folder, ignore_errors=True)
         if self._file is not None:
             self._file.close()
 
 
 def wall_offset_ns() -> int:
-    """Returns CLOCK_REALTIME less CLOCK_MONOTONIC, of the reading that took least of several."""
+    """Returns CLOCK_REALTIME minus CLOCK_MONOTONIC, from the fastest of several readings."""
     readings = []
     for _ in range(5):
         before = time.monotonic_ns()

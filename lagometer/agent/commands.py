@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is started on a host, and what of it is to be removed: no knowledge of plans or phases."""
+"""What the agent starts on a host and what it removes afterwards. Knows nothing of plans or phases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 class LaunchError(Exception):
-    """The workers could not be started: says what was tried and what the machine answered."""
+    """The workers could not be started. Says what was tried and what the machine answered."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Companion:
-    """A process beside the workers. daemon: it must serve before a worker starts."""
+    """A process that runs next to the workers. daemon: it must serve before a worker starts."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Companion:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What lies in the trial's runtime directory before anything starts; files: content by name in it."""
+    """Contents of the trial's runtime directory before anything starts. files: content by name."""
 
     directory: str
     files: Mapping[str, str] = field(default_factory=dict)
@@ -47,10 +47,10 @@ class Pipes:
 
 @dataclass(frozen=True)
 class Leaves:
-    """What of the host's /dev/shm and of its message queues is the trial's to remove, however it ends.
+    """What the trial leaves in the host's /dev/shm and message queues and must remove, however it ends.
 
-    directory: made for the trial, or empty; shared_memory, message_queues: patterns of the names that its
-    adapters make.
+    directory: made for the trial, or empty; shared_memory, message_queues: patterns of the names that the
+    trial's adapters make.
     """
 
     directory: str = ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs beside the workers of a trial: daemons that they need, load that disturbs them, the capture of
-their packets.
+"""Processes that run next to the workers of a trial: daemons that workers need, load that disturbs them, the
+capture of their packets.
 
-The launcher starts them in this order, so a companion's place among all says which it is.
+The launcher starts them in this order, so a companion's place in the order identifies it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True)
 class Awaited:
-    """What does not serve yet: how long it may take, and why the trial fails if it takes longer."""
+    """Something that does not serve yet: how long it may take, and why the trial fails if it takes longer."""
 
     timeout_ns: int
     late: str
@@ -37,22 +37,22 @@ class Awaited:
 
 @dataclass(frozen=True)
 class Ended:
-    """A companion that ended too early. code: of the reason for which the trial fails; said: its last
-    words."""
+    """A companion that ended too early. code: code of the reason for which the trial fails; said: the
+    companion's last words."""
 
     code: str
     name: str
     said: str
 
     def reason(self, how: str) -> str:
-        """Why the trial fails; `how`: it ended."""
+        """Returns why the trial fails. `how`: how the companion ended."""
         if self.said.startswith(f"{self.code}: "):
             return self.said
         return f"{self.code}: {self.name} {how}: {self.said}"
 
 
 class Companions:
-    """The companions of one trial. `load`, `daemons` and `capture`: None where it has none."""
+    """The companions of one trial. `load`, `daemons` and `capture` are None if the trial has none."""
 
     def __init__(
         self, load: Load | None = None, daemons: Daemons | None = None, capture: Capture | None = None
@@ -62,12 +62,12 @@ class Companions:
         self.capture = capture
         self._daemon_count = len(daemons.wanted) if daemons is not None else 0
         self._capture_place = self._daemon_count + (len(load.commands) if load is not None else 0)
-        self._numbers: dict[int, int] = {}  # in their own namespace, by place
+        self._numbers: dict[int, int] = {}  # by place, in their own namespace
         self._released = False
 
     @property
     def commands(self) -> tuple[Companion, ...]:
-        """What the launcher is to start."""
+        """Returns what the launcher starts."""
         daemons = self.daemons.wanted if self.daemons is not None else ()
         generators = self.load.commands if self.load is not None else ()
         captures = (self.capture.command,) if self.capture is not None else ()
@@ -78,11 +78,11 @@ class Companions:
         )
 
     def note_start(self, place: int, number: int) -> None:
-        """Hears from the launcher that one was started; `number`: in its own namespace."""
+        """Notes that the launcher started a companion. `number`: its process number in its own namespace."""
         self._numbers[place] = number
 
     def note_end(self, place: int, launcher: Supervised) -> Ended | None:
-        """Hears that one has ended; says which, as they have no reason to end before `release`."""
+        """Notes that a companion ended and returns which one: none has a reason to end before `release`."""
         if self._released:
             return None
         last_line = last_words(launcher, place)
@@ -94,12 +94,12 @@ class Companions:
         return Ended("interference-died", self.load.commands[place - self._daemon_count][0], last_line)
 
     def release(self, launcher: Supervised) -> None:
-        """Lets them end when no worker runs any more."""
+        """Lets the companions end once no worker runs any more."""
         self._released = True
         launcher.release_companions()
 
     def awaited(self, launcher: Supervised) -> Awaited | None:
-        """Returns the first of capture and daemons that does not serve yet; None if nothing is awaited."""
+        """Returns the first of capture and daemons that does not serve yet; None if all serve."""
         if self.capture is not None and not self.capture.reads(
             launcher.companion_output(self._capture_place)
         ):
@@ -125,8 +125,8 @@ class Companions:
         )
 
     def begin_link(self, launcher: Supervised, at_ns: int) -> None:
-        """Tells a link that changes with time when the measure phase begins. One that can't hear it any more
-        has ended, or says at its end that it did not change."""
+        """Tells a link that changes with time when the measure phase begins. A link that no longer reads its
+        input has ended, or reports at its end that it did not change."""
         root = self.daemons.root_of(LINK) if self.daemons is not None else None
         if root is None:
             return
@@ -140,12 +140,13 @@ class Companions:
                     os.close(pipe)
 
     def attach_load(self, launcher: Supervised) -> None:
-        """Finds the generators of load."""
+        """Finds the load generators."""
         if self.load is not None:
             self.load.attach(launcher.process_id, self._load_numbers())
 
     def watch_daemons(self, launcher: Supervised, workers: Sequence[int]) -> Sequence[int]:
-        """Notes which processes are the daemons', and returns them. `workers`: the numbers of the workers."""
+        """Notes which processes belong to the daemons, and returns them. `workers`: the process numbers of
+        the workers."""
         if self.daemons is None or launcher.process_id is None:
             return ()
         others = [number for place, number in self._numbers.items() if place >= self._daemon_count]
@@ -154,7 +155,7 @@ class Companions:
         return self.daemons.processes
 
     def load_done(self, launcher: Supervised) -> load_of_trial.Done | None:
-        """Returns what the load did; None without."""
+        """Returns what the load did; None without load."""
         if self.load is None:
             return None
         places = range(self._daemon_count, self._daemon_count + len(self.load.commands))
@@ -165,13 +166,13 @@ class Companions:
         return self.daemons.done(measure_ns, launcher.companion_output) if self.daemons is not None else ()
 
     def capture_done(self, launcher: Supervised) -> Captured | None:
-        """Returns what the capture tells at its end; None without."""
+        """Returns what the capture reports at its end; None without a capture."""
         if self.capture is None:
             return None
         return self.capture.done(launcher.companion_output(self._capture_place))
 
     def load_words(self, launcher: Supervised) -> str:
-        """Returns the last line of each generator of load."""
+        """Returns the last line of each load generator."""
         generators = len(self.load.commands) if self.load is not None else 0
         return "; ".join(last_words(launcher, self._daemon_count + place) for place in range(generators))
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemons of a trial, such as a broker: what is started, whether it serves, what it used, what it leaves.
+"""The daemons of a trial, such as a broker: what is started, whether it serves, what it used, what it leaves
+behind.
 
-They are started by the trial's supervisor, in its namespaces, and end with it. They are looked at from
+The trial's supervisor starts them in its namespaces, and they end with it. The agent observes them from
 outside: until they serve, at the borders of the measure phase (one system call for each process), and once in
 the drain.
 """
@@ -26,15 +27,16 @@ from lagometer.agent.observe.sockets import find_workers, has_bound_socket, list
 
 NS_PER_S = 1_000_000_000
 LOCK_SUFFIX = ".lock"
-STALE_S = 10.0  # a lock file is made before it is locked
+STALE_S = 10.0  # a program makes a lock file before it locks it
 
 
 @dataclass(frozen=True)
 class Ready:
-    """How a daemon is seen to serve, as a sidecar says it: one of the first four is given.
+    """How to tell that a daemon serves, as its sidecar says. Exactly one of the first four is set.
 
-    tcp_port: it listens there; unix_socket: it has a Unix-domain socket of this path; file: that exists;
-    output: a regular expression found in what it wrote. timeout_s: a trial waits no longer, and fails.
+    tcp_port: it listens on this port; unix_socket: it has a Unix-domain socket with this path; file: this
+    file exists; output: a regular expression that its output matches. timeout_s: if the daemon takes longer,
+    the trial fails.
     """
 
     tcp_port: int | None = None
@@ -46,10 +48,10 @@ class Ready:
 
 @dataclass(frozen=True)
 class Wanted:
-    """One daemon of a trial, its texts filled in.
+    """One daemon of a trial, with its texts filled in.
 
-    for_workers: the variables by which workers find it; ready: how it is seen to serve; leaves: see the
-    sidecar.
+    for_workers: the variables that tell workers where it is; ready: how to tell that it serves; leaves: see
+    the sidecar.
     """
 
     name: str
@@ -60,7 +62,8 @@ class Wanted:
     leaves: tuple[str, ...] = ()
 
     def is_like(self, other: Wanted) -> bool:
-        """Whether one of the two will do: a program that adapters share is in the folder of each."""
+        """Whether one of the two is enough: a program that several adapters share is in the folder of
+        each."""
         mine, theirs = (
             replace(daemon.companion, arguments=tuple(Path(word).name for word in daemon.companion.arguments))
             for daemon in (self, other)
@@ -70,8 +73,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Done:
-    """What a daemon did. ready_s: from its start until it served; cpu_ns: of the measure phase, all its
-    processes; pss_bytes: their memory at the phase's end; None where the trial did not get so far."""
+    """What a daemon did. ready_s: from its start until it served; cpu_ns: CPU time of all its processes in
+    the measure phase; pss_bytes: their memory at the end of the phase; None if the trial did not get that
+    far."""
 
     name: str
     command: tuple[str, ...]
@@ -83,7 +87,7 @@ class Done:
     output: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it in the form of the journal; its files are among the manifest's settings."""
+        """Returns it in the journal's form. The manifest lists its files among the settings."""
         return {
             "name": self.name,
             "command": list(self.command),
@@ -104,16 +108,16 @@ class Daemons:
         self._started_ns = 0
         self._ready_ns: list[int] = [0] * len(self.wanted)
         self._strangers: frozenset[int] = frozenset()
-        self._family: dict[int, int] = {}  # processes and the place of their daemon
+        self._family: dict[int, int] = {}  # process → place of its daemon
         self._begin: tuple[int, dict[int, int]] | None = None  # when, and CPU time by process
         self._end: tuple[int, dict[int, int]] | None = None
-        self._newborn: dict[int, int] = {}  # CPU time of processes that came to be meanwhile
+        self._newborn: dict[int, int] = {}  # CPU time of processes that appeared since
         self._pss: dict[int, int] | None = None
 
     # --- until they serve ---
 
     def attach(self, supervisor: int, numbers: Sequence[int]) -> None:
-        """Finds the daemons by their numbers in their own namespace."""
+        """Finds the daemons by their process numbers in their own namespace."""
         pids = [pid for pid in find_workers(supervisor, numbers) if pid is not None]
         if len(pids) == len(self.wanted):
             self._supervisor, self._pids = supervisor, pids
@@ -121,29 +125,29 @@ class Daemons:
 
     @property
     def attached(self) -> bool:
-        """Whether all were found; before that nothing is known of them."""
+        """Whether all were found. Until then nothing is known about them."""
         return bool(self._pids)
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """Their processes as they were when last looked for."""
+        """Their processes at the last search."""
         return tuple(self._family) or tuple(self._pids)
 
     @property
     def names(self) -> Mapping[int, str]:
-        """Of which daemon each of these processes is, by the daemon's name."""
+        """Maps each of these processes to the name of its daemon."""
         return {pid: self.wanted[place].name for pid, place in self._family.items()}
 
     def root_of(self, name: str) -> tuple[int, int] | None:
-        """Returns the place of the daemon of this name, and the process that was started for it; None if
-        there is none."""
+        """Returns the place of the daemon with this name, and the process that was started for it; None if
+        there is no such daemon."""
         for place, daemon in enumerate(self.wanted):
             if daemon.name == name and self.attached:
                 return place, self._pids[place]
         return None
 
     def waiting_for(self, output: Callable[[int], bytes]) -> int | None:
-        """Returns the first daemon that does not serve yet; None if all do. `output`: what each wrote."""
+        """Returns the first daemon that does not serve yet; None if all do. `output`: what each one wrote."""
         self._family = self._find_family() if self.attached else {}
         for place, daemon in enumerate(self.wanted):
             if self._ready_ns[place]:
@@ -164,23 +168,23 @@ class Daemons:
         assert ready.output is not None, "one of the four is given"
         return re.search(ready.output, output.decode(errors="replace"), re.MULTILINE) is not None
 
-    # --- while it is measured ---
+    # --- during the measurement ---
 
     def watch(self, strangers: Collection[int]) -> None:
-        """Notes which processes are theirs: all of the trial but `strangers` and what those started."""
+        """Notes which processes are theirs: all of the trial except `strangers` and their descendants."""
         self._strangers = frozenset(strangers)
         self._family = self._find_family()
 
     def begin(self) -> None:
-        """Notes their CPU time."""
+        """Notes the CPU time of the daemons."""
         self._begin = (time.monotonic_ns(), self._cpu_times())
 
     def end(self) -> None:
-        """Notes their CPU time again."""
+        """Notes the CPU time again."""
         self._end = (time.monotonic_ns(), self._cpu_times())
 
     def look_at_memory(self) -> None:
-        """Notes their memory, and the CPU time of those that came to be since `watch`."""
+        """Notes their memory, and the CPU time of processes that appeared since `watch`."""
         known = set(self._family)
         self._family.update(self._find_family())
         for pid in set(self._family) - known:
@@ -190,7 +194,7 @@ class Daemons:
         self._pss = {pid: size for pid, size in sizes.items() if size is not None}
 
     def done(self, measure_ns: int, output: Callable[[int], bytes]) -> tuple[Done, ...]:
-        """Returns what each did in a measure phase of this length."""
+        """Returns what each daemon did in a measure phase of this length."""
         return tuple(
             Done(
                 name=daemon.name,
@@ -210,7 +214,7 @@ class Daemons:
         return (at_ns - self._started_ns) / NS_PER_S if at_ns else None
 
     def _cpu_ns(self, place: int, measure_ns: int) -> int | None:
-        """Both looks may come late on a busy machine: their share of the time between them counts."""
+        """Both readings may be late on a busy machine, so the difference is scaled to the measure phase."""
         if self._begin is None or self._end is None:
             return None
         (began_ns, before), (ended_ns, after) = self._begin, self._end
@@ -231,8 +235,8 @@ class Daemons:
         return [pid for pid, owner in self._family.items() if owner == place]
 
     def _find_family(self) -> dict[int, int]:
-        """Returns the daemons' processes. One that lost its parent is the supervisor's child by now: nobody
-        else is left whose it could be, so it goes to the first daemon."""
+        """Returns the daemons' processes. A process that lost its parent is now the supervisor's child. It
+        can only belong to a daemon, so it is assigned to the first one."""
         parent_of = parents()
         roots = {*self._pids, *self._strangers, self._supervisor}
         supervisors = {self._supervisor, *(parent_of.get(pid, 0) for pid in self._pids)}
@@ -247,9 +251,9 @@ class Daemons:
 
 @contextlib.contextmanager
 def started_with(wanted: Sequence[Wanted]) -> Iterator[Daemons | None]:
-    """Gives these daemons, None if there are none; what they leave outside of their folder is removed.
+    """Yields these daemons, None if there are none. Removes what they leave outside their folder.
 
-    So is what daemons like them left when they were killed together with their lagometer.
+    Also removes what daemons like them left when they were killed together with their lagometer.
     """
     if not wanted:
         yield None
@@ -266,8 +270,8 @@ def started_with(wanted: Sequence[Wanted]) -> Iterator[Daemons | None]:
 def prepared(
     daemons: Daemons | None, runtime: str, files: Mapping[str, str] | None = None, needed: bool = False
 ) -> Prepared | None:
-    """Returns what must lie in the runtime directory before anything starts, `files` and those of daemons;
-    None for nothing, unless the directory itself is `needed`."""
+    """Returns what must be in the runtime directory before anything starts: `files` and the files of the
+    daemons. Returns None if there is nothing, unless the directory itself is `needed`."""
     contents = dict(files or {})
     for daemon in daemons.wanted if daemons is not None else ():
         contents |= daemon.files
@@ -275,7 +279,7 @@ def prepared(
 
 
 def _matching(patterns: Sequence[str]) -> set[str]:
-    """Returns the paths of this user's that match one of the patterns."""
+    """Returns this user's paths that match one of the patterns."""
     paths = set()
     for path in (path for pattern in patterns for path in glob(pattern)):  # noqa: PTH207 (absolute)
         with contextlib.suppress(OSError):
@@ -285,8 +289,8 @@ def _matching(patterns: Sequence[str]) -> set[str]:
 
 
 def _is_stale(path: str) -> bool:
-    """Returns whether a lock says that nobody uses this any more: it has one (`x.lock` of `x`), which no
-    process holds, and it was not made just now."""
+    """Returns whether a lock shows that nobody uses this path any more: its lock file (`x.lock` for `x`)
+    exists, no process holds it, and it was not made just now."""
     lock = path if path.endswith(LOCK_SUFFIX) else path + LOCK_SUFFIX
     try:
         if time.time() - os.lstat(lock).st_mtime < STALE_S:

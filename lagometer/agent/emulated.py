@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m lagometer.agent.emulated JSON COMMAND…`: turns this process into a host made from namespaces,
-and becomes COMMAND on it.
+then becomes COMMAND on it.
 
-It is started in new network, mount, IPC and UTS namespaces, and puts COMMAND into a PID namespace, too. What
-is made here belongs to these namespaces alone, so it is gone with the last process in them, however that
-ends.
+It starts in new network, mount, IPC and UTS namespaces, and puts COMMAND into a PID namespace, too.
+Everything it makes belongs to these namespaces only, so it disappears with the last process in them, however
+that process ends.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ SHARED_MEMORY = Path("/dev/shm")
 MESSAGE_QUEUES = Path("/dev/mqueue")
 SHARED_FOLDERS = (Path("/tmp"), Path("/var/tmp"))  # programs of one machine find each other's sockets there
 MACHINE_ID = Path("/etc/machine-id")
-# A new network starts with the kernel's defaults; what the user tuned on the machine holds on its hosts as
-# well.
+# A new network starts with the kernel's defaults. Settings that the user tuned on the machine apply on its
+# hosts, too.
 CARRIED_OVER = (
     *("net/core/rmem_max", "net/core/wmem_max", "net/core/rmem_default", "net/core/wmem_default"),
     *("net/ipv4/ipfrag_high_thresh", "net/ipv4/ipfrag_time", "net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem"),
@@ -38,13 +38,14 @@ CARRIED_OVER = (
 
 
 class EmulationError(Exception):
-    """The host can't be made: says what was tried and what the system answered."""
+    """The host can't be made. Says what was tried and what the system answered."""
 
 
 @dataclass(frozen=True)
 class EmulatedHost:
-    """What a host is made of. address: of its link; port: the link's other end; switch: the process in whose
-    network the bridge is; settings: of the machine, by their path below /proc/sys."""
+    """What a host is made of. address: its address on its link; port: the other end of the link; switch: the
+    process whose network contains the bridge; settings: the machine's settings, by their path below
+    /proc/sys."""
 
     name: str
     address: str
@@ -54,7 +55,7 @@ class EmulatedHost:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def words(self) -> tuple[str, ...]:
-        """Returns the words in front of a command that is to run on it."""
+        """Returns the words that go before a command to run it on this host."""
         namespaces = ("unshare", "--net", "--mount", "--ipc", "--uts", "--")
         return (
             *namespaces,
@@ -63,7 +64,7 @@ class EmulatedHost:
 
 
 def machine_settings() -> dict[str, str]:
-    """Returns what is carried over, as it is on this machine."""
+    """Returns the settings to carry over, with their values on this machine."""
     settings = {}
     for name in CARRIED_OVER:
         with contextlib.suppress(OSError):
@@ -72,21 +73,22 @@ def machine_settings() -> dict[str, str]:
 
 
 def make(host: EmulatedHost) -> None:
-    """Furnishes the namespaces that this process is in. Raises EmulationError."""
+    """Sets up the namespaces of this process. Raises EmulationError."""
     _make_own_folders()
     _name(host.name)
     _connect(host)
     for name, value in host.settings.items():
         path = Path("/proc/sys", name)
-        with contextlib.suppress(OSError):  # some are the machine's alone, and need no carrying over
+        with contextlib.suppress(OSError):  # some belong to the machine alone and need not be carried over
             if path.read_text().strip() != value:
                 path.write_text(value)
 
 
 def _make_own_folders() -> None:
-    """Shared memory and queues of its own; of other folders it sees what there is, and writes to itself."""
+    """Gives the host its own shared memory and queues. It sees the contents of shared folders, but its writes
+    there stay private."""
     memory = ("-o", "mode=1777", "tmpfs")
-    run("mount", "-t", "tmpfs", *memory, str(SHARED_MEMORY))  # takes what is written, and is covered below
+    run("mount", "-t", "tmpfs", *memory, str(SHARED_MEMORY))  # receives writes, and is covered below
     for number, folder in enumerate(SHARED_FOLDERS):
         changes, work = SHARED_MEMORY / f"changes-{number}", SHARED_MEMORY / f"work-{number}"
         changes.mkdir()
@@ -110,10 +112,10 @@ def own_identity(machine: str, host: str) -> str:
 
 
 def hardware_address(address: str) -> str:
-    """Returns that of a host with this address: the same when it is made again, as others keep it for
-    minutes.
+    """Returns the hardware address of a host with this address. It stays the same when the host is made
+    again, because others cache it for minutes.
 
-    It is one that whoever runs a network may give away (IEEE 802, locally administered).
+    It is locally administered (IEEE 802): whoever runs a network may assign it.
     """
     return ":".join(("02", "00", *(f"{byte:02x}" for byte in IPv4Address(address).packed)))
 
@@ -126,12 +128,13 @@ def _name(name: str) -> None:
 
 
 def _connect(host: EmulatedHost) -> None:
-    """A cable from this network to the bridge, a loopback, an address, and a route for multicast."""
+    """Connects this network to the bridge by a virtual cable; sets up a loopback, an address, and a route for
+    multicast."""
     at_the_bridge = ("nsenter", "--net", "--target", str(host.switch), "--")
     peer = ("peer", "name", host.port, "netns", str(host.switch))
     run("ip", "link", "add", LINK, "address", hardware_address(host.address), "type", "veth", *peer)
     run(*at_the_bridge, "ip", "link", "set", host.port, "master", host.bridge, "up")
-    # A cable within a machine hands on packets of 64 KB with checksums left out, as no link does.
+    # A virtual cable forwards packets of 64 KB without checksums. No real link does.
     off = [word for name in OFFLOADS for word in (name, "off")]
     run("ethtool", "-K", LINK, *off)
     run(*at_the_bridge, "ethtool", "-K", host.port, *off)
@@ -142,7 +145,7 @@ def _connect(host: EmulatedHost) -> None:
 
 
 def run(*command: str) -> None:
-    """Runs a program that says nothing if all is well. Raises EmulationError."""
+    """Runs a program that prints nothing on success. Raises EmulationError."""
     try:
         completed = subprocess.run(
             command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL
@@ -157,7 +160,7 @@ def run(*command: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns only if the host can't be made: the exit code."""
+    """Returns only if the host can't be made, with the exit code."""
     host, command = EmulatedHost(**json.loads(arguments[0])), arguments[1:]
     try:
         make(host)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time stamps that agents exchange over the link between their hosts, from which their clocks' offset is
-told.
+"""Time stamps that agents exchange over the link between their hosts, to estimate the offset of their clocks.
 
-A question and its answer are one datagram each. Whatever holds one of them up makes the time between question
-and answer longer, and never the stamps wrong: `sent` and `answered` are taken before a datagram goes,
-`received` and `returned` after one has come. Beside these two stands how long the datagram had lain in the
-kernel by then, where the kernel's own stamp tells that.
+A question and its answer are one datagram each. A delay of either one lengthens the time between question and
+answer, but never makes the stamps wrong: `sent` and `answered` are taken before a datagram leaves, `received`
+and `returned` after one has come. The last two come with the time that the datagram had waited in the kernel
+by then, if the kernel's own stamp shows that.
 """
 
 from __future__ import annotations
@@ -21,22 +20,23 @@ from typing import Any
 from lagometer.agent.kernel_stamps import BESIDE_BYTES, UNKNOWN, KernelStamps, stamp_of, wish_for_stamps
 
 _QUESTION, _ANSWER = b"lag?", b"lag!"
-# What it is, its number, received and answered on the clock of who answers, how long the question had lain.
+# Type, number, received and answered on the clock of the agent that answers, how long the question had
+# waited.
 _FORMAT = struct.Struct("!4sQqqq")
-AWAITED_MAX = 1024  # questions without an answer that are remembered
+AWAITED_MAX = 1024  # unanswered questions to remember
 
 Peer = tuple[str, str, int]  # name, address, port
-# Of whom; sent, received, answered, returned; how long question and answer had lain in the kernel.
+# Name of the peer; sent, received, answered, returned; how long question and answer had waited in the kernel.
 Stamps = tuple[str, int, int, int, int, int, int]
 
 
 class ClockExchange:
-    """Asks, answers, and keeps what came back. It owns one UDP socket on `address`, which has its port."""
+    """Asks, answers, and keeps the results. Owns one UDP socket on `address`; the socket has its own port."""
 
     def __init__(
         self, address: str, selector: selectors.BaseSelector, kernel: KernelStamps | None = None
     ) -> None:
-        """Raises OSError where the host has no such address. kernel: what its stamps are read by."""
+        """Raises OSError if the host has no such address. kernel: reads the kernel's stamps."""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
             self._socket.bind((address, 0))
@@ -44,20 +44,20 @@ class ClockExchange:
             self._socket.close()
             raise OSError(error.errno, f"address {address} of this host: {error.strerror}") from error
         self._kernel = kernel or KernelStamps()
-        wish_for_stamps(self._socket)  # without them none comes beside a datagram
+        wish_for_stamps(self._socket)  # otherwise datagrams come without stamps
         self._selector = selector
         self._selector.register(self._socket, selectors.EVENT_READ, self.hear)
         self._number = 0
-        self._awaited: dict[int, tuple[str, int]] = {}  # by number: who was asked, and when
+        self._awaited: dict[int, tuple[str, int]] = {}  # by number: whom we asked, and when
         self._found: list[Stamps] = []
 
     @property
     def port(self) -> int:
-        """Where others are to ask."""
+        """The port that others send questions to."""
         return int(self._socket.getsockname()[1])
 
     def ask(self, peers: Sequence[Peer]) -> None:
-        """Asks each of these once. What can't be sent now is left out."""
+        """Asks each peer once. Skips what can't be sent now."""
         self._kernel.look()
         for name, address, port in peers:
             self._number += 1
@@ -69,11 +69,11 @@ class ClockExchange:
                 self._awaited[self._number] = (name, sent_ns)
 
     def hear(self) -> None:
-        """Answers what is asked, and keeps what is answered. Anything else is not ours."""
+        """Answers questions and keeps answers. Ignores anything else."""
         while True:
             try:
                 data, beside, _, sender = self._socket.recvmsg(_FORMAT.size + 1, BESIDE_BYTES)
-            except OSError:  # nothing more; or a port that nobody has any more
+            except OSError:  # nothing more; or nobody has the port any more
                 return
             arrived_ns = time.monotonic_ns()
             if len(data) != _FORMAT.size:
@@ -94,20 +94,20 @@ class ClockExchange:
 
     @property
     def waits(self) -> bool:
-        """Whether an answer is still to come."""
+        """Whether an answer is still outstanding."""
         return bool(self._awaited)
 
     def taken(self) -> list[Stamps]:
-        """Returns what came back since the last call."""
+        """Returns the results since the last call."""
         stamps, self._found = self._found, []
         return stamps
 
     def close(self) -> None:
-        """Gives its port up."""
+        """Closes the socket."""
         self._selector.unregister(self._socket)
         self._socket.close()
 
 
 def peers_of(peers: Any) -> tuple[Peer, ...]:
-    """Reads the peers of a command. Raises TypeError, ValueError for anything else."""
+    """Reads the peers in a command. Raises TypeError, ValueError for anything else."""
     return tuple((str(name), str(address), int(port)) for name, address, port in peers)

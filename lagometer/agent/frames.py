@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the conductor and an agent write to each other: JSON lines, each with a block of bytes behind it where
-its key `bytes` says so (docs/PROTOCOL.md, "Agents").
+"""What the conductor and an agent write to each other: JSON lines, each followed by a block of bytes if its
+key `bytes` says so (docs/PROTOCOL.md, "Agents").
 
-No descriptor is touched here, so that every split of the bytes and every kind of garbage can be tested.
+This module touches no descriptor, so tests can cover every split of the bytes and every kind of garbage.
 """
 
 from __future__ import annotations
@@ -15,32 +15,33 @@ PROTOCOL_VERSION = 1
 LINE_BYTES_MAX = 64 << 20
 BLOCK_BYTES_MAX = 1 << 34
 QUOTED_BYTES = 200
-LEASE_S = 10.0  # an agent that has not heard from its conductor for so long ends everything
+LEASE_S = 10.0  # an agent that hears nothing from its conductor for this long ends everything
 
 Frame = tuple[dict[str, Any], bytes]
 
 
 class FrameError(Exception):
-    """The other side wrote something that is no frame; the message quotes it."""
+    """The other side wrote something that is not a frame. The message quotes it."""
 
 
 def framed(message: Mapping[str, Any], block: bytes | memoryview | None = None) -> bytes:
-    """Returns a message as it is written, with its block."""
+    """Returns a message in its written form, with its block."""
     if block is None:
         return json.dumps(message).encode() + b"\n"
     return json.dumps({**message, "bytes": len(block)}).encode() + b"\n" + block
 
 
 class Frames:
-    """Takes bytes as they come and gives the frames that they complete."""
+    """Takes bytes as they come and returns the frames that they complete."""
 
     def __init__(self) -> None:
         self._unread = bytearray()
-        self._message: dict[str, Any] | None = None  # whose block is still to come
+        self._message: dict[str, Any] | None = None  # its block is still to come
         self._missing = 0
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Returns the frames that these bytes complete. Raises `FrameError`; nothing can be read after it."""
+        """Returns the frames that these bytes complete. Raises `FrameError`; nothing can be read after
+        that."""
         self._unread += data
         frames: list[Frame] = []
         while (frame := self._next()) is not None:

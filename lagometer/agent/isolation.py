@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the workers of a trial keep sockets and shared memory, and that nothing of it stays behind.
+"""Where the workers of a trial keep sockets and shared memory, and how all of it is removed.
 
-In a private network the trial has a /dev/shm of its own, which goes with its namespaces. On the host network
-the folder is made and removed here; one that a killed agent left is removed when the next one starts.
+In a private network the trial has its own /dev/shm, which disappears with its namespaces. On the host network
+this module makes and removes the folder. If a killed agent left one, the next agent removes it when it
+starts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NAME = re.compile(r"lagometer-(\d+)-\d+")
 
 def directory_of(network: str, owner: int, number: int) -> str:
     """Returns the runtime directory of a trial. owner: the process that makes it on the host's network;
-    number: tells the trials of one process apart."""
+    number: distinguishes the trials of one process."""
     return (
         PRIVATE_RUNTIME_DIRECTORY if network == "private" else f"{SHARED_MEMORY}/lagometer-{owner}-{number}"
     )
@@ -41,14 +42,14 @@ def made_directory(directory: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def runtime_directory(network: str, number: int) -> Iterator[str]:
-    """Gives the runtime directory of one private machine that this process makes."""
+    """Yields the runtime directory of one private machine that this process makes."""
     directory = directory_of(network, os.getpid(), number)
     with made_directory(directory) if network == "host" else contextlib.nullcontext():
         yield directory
 
 
 def remove_stale_directories(root: Path = SHARED_MEMORY) -> list[Path]:
-    """Removes the folders of processes that are gone; returns them."""
+    """Removes the folders of processes that no longer exist, and returns them."""
     removed = []
     for directory in root.glob("lagometer-*-*") if root.is_dir() else ():
         match = _NAME.fullmatch(directory.name)
@@ -59,7 +60,7 @@ def remove_stale_directories(root: Path = SHARED_MEMORY) -> list[Path]:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether a process runs: one that has ended may wait long for its parent to ask how."""
+    """Whether a process runs. A zombie does not: its parent may take long to reap it."""
     try:
         stat = read_whole(f"/proc/{pid}/stat")
     except OSError:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load beside the workers of a trial: how it is made, that it ran all the time, and how much it did.
+"""Load next to the workers of a trial: how it is made, that it ran all the time, and how much it did.
 
-The generators are started by the trial's supervisor, in its namespaces, and end with it. They are looked at
+The trial's supervisor starts the generators in its namespaces, and they end with it. The agent observes them
 from outside just before the common start and after the last worker's `done`, never in between.
 """
 
@@ -22,9 +22,9 @@ from lagometer.agent.observe.sockets import find_workers
 
 NS_PER_S = 1_000_000_000
 START_S_MAX = 10.0
-STARTED_NS = 1_000_000  # CPU time by which a generator is at work
-STARTED_BYTES = 1 << 20  # likewise, that went over a connection
-SPARE_S = 60  # a generator that nobody ends does so by itself, this long after the trial's longest time
+STARTED_NS = 1_000_000  # after this much CPU time a generator is at work
+STARTED_BYTES = 1 << 20  # likewise, bytes sent over a connection
+SPARE_S = 60  # a generator that nobody ends ends by itself, this long after the trial's longest time
 IPERF_PORT = 5201
 FILE_BYTES = "64M"  # of each I/O generator
 _STRESSORS: Mapping[str, tuple[str, ...]] = {
@@ -40,9 +40,9 @@ _METRICS = re.compile(rb"^stress-ng: metrc: \[\d+\] \S+ +\d+ +[\d.]+ +[\d.]+ +[\
 @dataclass(frozen=True)
 class Wanted:
     """The load of a trial. name: the factor's value; kind, level: its parts; seconds: its longest time;
-    pinned: words before each command; private: it has the trial's own network; folder: the name
-    of what it writes files to; of a connection between hosts `listens` is where this end receives,
-    `sends_to` where this end sends."""
+    pinned: words before each command; private: it has the trial's own network; folder: name of the folder
+    that it writes files to. For a connection between hosts, this end receives on `listens` and sends to
+    `sends_to`."""
 
     name: str
     kind: str
@@ -58,8 +58,8 @@ class Wanted:
 @dataclass(frozen=True)
 class Done:
     """What a trial's load did. name: the factor's value; cpu_ns: CPU time from the common start to the last
-    `done`; achieved_per_s: bytes over the loopback (network) or into files (io), else stress-ng's bogus
-    operations; None where it can't be told."""
+    `done`; achieved_per_s: bytes over the loopback (network) or into files (io), otherwise stress-ng's bogus
+    operations; None if unknown."""
 
     name: str
     cpu_ns: int | None
@@ -75,7 +75,7 @@ class _Process:
 
 
 class Load:
-    """The load of one trial. `commands` are the generators, to be started in this order."""
+    """The load of one trial. `commands` are the generators, in the order in which they start."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.name = wanted.name
@@ -90,16 +90,16 @@ class Load:
 
     @property
     def shares_network(self) -> bool:
-        """Whether the counters of the trial's network hold the load's packets too."""
+        """Whether the counters of the trial's network also include the load's packets."""
         return self.kind == "network"
 
     def attach(self, supervisor: int | None, numbers: Sequence[int]) -> None:
-        """Finds the generators by their numbers in their own namespace."""
+        """Finds the generators by their process numbers in their own namespace."""
         pids = find_workers(supervisor, numbers) if supervisor is not None else []
         self._sessions = frozenset(pid for pid in pids if pid is not None)
 
     def is_running(self) -> bool:
-        """Whether all of it is at work: every process has used the CPU, and bytes flow."""
+        """Whether all generators are at work: every process has used the CPU, and bytes flow."""
         processes = _processes(self._sessions)
         busy = [process for process in processes.values() if process.run_ns >= STARTED_NS]
         if self.kind != "network":
@@ -109,12 +109,12 @@ class Load:
         return len(moved_bytes) == len(self.commands) and (not known or sum(known) >= STARTED_BYTES)
 
     def begin(self) -> None:
-        """Notes how far the generators are."""
+        """Notes the progress of the generators."""
         self._before = _processes(self._sessions)
         self._began_ns = time.monotonic_ns()
 
     def end(self) -> str | None:
-        """Takes what they did since `begin`; says what is wrong if they did nothing."""
+        """Notes what they did since `begin`. Returns what is wrong if they did nothing."""
         processes = _processes(self._sessions)
         elapsed_ns = max(1, time.monotonic_ns() - self._began_ns)
         self._cpu_ns = sum(
@@ -131,7 +131,7 @@ class Load:
         return None
 
     def done(self, outputs: Sequence[bytes]) -> Done:
-        """Returns what it did; `outputs`: what each generator wrote until its end."""
+        """Returns what the load did. `outputs`: what each generator wrote until its end."""
         if self.kind in ("network", "io"):
             return Done(self.name, self._cpu_ns, self._bytes_per_s)
         rates = [float(match[1]) for output in outputs for match in _METRICS.finditer(output)]
@@ -160,7 +160,7 @@ def files_of(wanted: Wanted) -> Iterator[None]:
 
 
 def files_folder() -> Path:
-    """Where I/O generators write: /var/tmp, which unlike /tmp is on a disk, if it can be written to."""
+    """The folder for I/O generators: /var/tmp, if it is writable. Unlike /tmp it is on a disk."""
     return Path("/var/tmp") if os.access("/var/tmp", os.W_OK) else Path(tempfile.gettempdir())
 
 
@@ -185,17 +185,18 @@ def _stress(kind: str, level: int, seconds: int, folder: Path) -> tuple[str, ...
 
 
 def stream_kib(caches: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
-    """The size of cache that `--stream` is told, in KiB.
+    """The cache size to give `--stream`, in KiB.
 
-    It makes three arrays, each four times as large: a quarter of the largest cache makes them three times
-    that together, so that copying misses it. More would make rounds long, and a round is always finished.
+    stress-ng makes three arrays, each four times as large. With a quarter of the largest cache the three
+    together are three times its size, so copying misses the cache. More would make rounds long, and a round
+    always runs to its end.
     """
     sizes = [re.fullmatch(r"(\d+)K", path.read_text().strip()) for path in caches.glob("index*/size")]
     return max([STREAM_KIB_MIN, *(int(size[1]) // 4 for size in sizes if size is not None)])
 
 
 def _iperf(level: int, port: int, seconds: int) -> Iterator[tuple[str, ...]]:
-    """One TCP connection over the loopback, of `level` Gbit/s."""
+    """One TCP connection over the loopback at `level` Gbit/s."""
     address = ("127.0.0.1", "-p", str(port))
     yield ("iperf3", "-s", "-1", "-B", *address)
     client = " ".join(["iperf3 -c", *address, f"-t {seconds} -b {level}G -i 0"])
@@ -210,7 +211,7 @@ def _free_port() -> int:
 
 
 def _processes(sessions: frozenset[int]) -> dict[int, _Process]:
-    """Returns the processes of these sessions by their numbers; without those that have ended."""
+    """Returns the processes of these sessions by process number, without those that have ended."""
     processes: dict[int, _Process] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 (much faster)
         if not name.isdigit():
@@ -226,10 +227,10 @@ def _processes(sessions: frozenset[int]) -> dict[int, _Process]:
 def _process(pid: str, program: str, fields: Sequence[str]) -> _Process:
     try:
         run_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
-    except FileNotFoundError:  # a kernel without: in ticks
+    except FileNotFoundError:  # a kernel without it: in ticks
         run_ns = (int(fields[11]) + int(fields[12])) * (NS_PER_S // os.sysconf("SC_CLK_TCK"))
     counters: dict[str, int] = {}
-    with contextlib.suppress(OSError):  # only its owner may look
+    with contextlib.suppress(OSError):  # only its owner may read it
         for line in Path(f"/proc/{pid}/io").read_text().splitlines():
             key, _, value = line.partition(": ")
             counters[key] = int(value)

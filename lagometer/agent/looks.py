@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent says of its host, and of the ways to others, while no trial runs (docs/PROTOCOL.md).
+"""What an agent reports about its host, and about the ways to others, while no trial runs (docs/PROTOCOL.md).
 
-Each command has one answer. One agent asks at a time, for at most a few seconds; those that are asked serve
-their sockets beside everything else.
+Each command has one answer. One agent asks at a time, for at most a few seconds; the others answer on their
+sockets alongside everything else.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any
 from lagometer.agent.observe.network import network_facts
 from lagometer.agent.observe.synchronisation import synchronisation
 
-GROUP = "239.255.76.71"  # of the organisation's own scope (RFC 2365)
+GROUP = "239.255.76.71"  # in the organisation-local scope (RFC 2365)
 ROUND_TRIPS = 20
-ATTEMPTS = 3  # until what does not come back is taken for lost
+ATTEMPTS = 3  # after these, a datagram without an answer counts as lost
 FIRST_S = 3.0
 ANSWER_S = 0.2
-PROBES_S = 6.0  # for the libraries of all adapters to be opened
+PROBES_S = 6.0  # time to open the libraries of all adapters
 CASTS = 3
 SMALL_BYTES = 64
-LARGE_BYTES = 60_000  # goes in fragments
+LARGE_BYTES = 60_000  # is sent in fragments
 HEADERS_BYTES = 28  # of IPv4 and UDP
 MTUS = (9000, 1500, 1492, 1450, 1400, 1280, 576)
 IP_MTU_DISCOVER, IP_PMTUDISC_DONT, IP_PMTUDISC_PROBE = 10, 0, 3
@@ -35,7 +35,7 @@ Send = Callable[[Mapping[str, Any]], None]
 
 
 class Looks:
-    """The state of such looks. `send` writes one frame to the conductor."""
+    """The state of these checks. `send` writes one frame to the conductor."""
 
     def __init__(self, selector: selectors.BaseSelector, send: Send) -> None:
         self._selector, self._send = selector, send
@@ -46,7 +46,7 @@ class Looks:
         self._heard: list[str] = []
 
     def obey(self, message: Mapping[str, Any]) -> bool:
-        """Carries a command out; False for any other."""
+        """Carries out a command; returns False for any other message."""
         command = message.get("command")
         if command == "look":
             self._look(str(message["address"]), message["probes"])
@@ -70,7 +70,7 @@ class Looks:
     # --- ways
 
     def _listen(self, address: str, port: int) -> None:
-        """Answers on the address, and listens to the group; says why it can't."""
+        """Answers on the address, and listens to the group. Reports why if it can't."""
         self.close()
         try:
             self._ways = _socket((address, 0))
@@ -87,7 +87,7 @@ class Looks:
         self._send({"event": "listening", "port": self._ways.getsockname()[1], "wrong": None})
 
     def _answer(self) -> None:
-        """Sends back what came, as it came: whole, or in fragments."""
+        """Sends back each datagram as it came: whole, or in fragments."""
         assert self._ways is not None
         with contextlib.suppress(OSError):
             while True:
@@ -103,10 +103,11 @@ class Looks:
                 self._heard.append(self._casts.recv(256).decode(errors="replace"))
 
     def _ask(self, peer: tuple[str, int], mtu: int) -> None:
-        """Measures the way to another agent and back."""
+        """Measures the round trip to another agent."""
         trips: list[int | None] = []
         with _socket((self._address, 0)) as asking:
-            # The first one finds the other's Ethernet address; a link that has just come up takes a second.
+            # The first datagram resolves the other's Ethernet address; a link that has just come up takes a
+            # second.
             begin_s = time.monotonic()
             answered = False
             while not answered and time.monotonic() - begin_s < FIRST_S:
@@ -128,7 +129,7 @@ class Looks:
         self._send({"event": "cast"})
 
     def close(self) -> None:
-        """Gives the sockets up. May be called twice."""
+        """Closes the sockets. May be called twice."""
         for listener in (self._ways, self._casts):
             if listener is not None:
                 with contextlib.suppress(KeyError):
@@ -159,12 +160,12 @@ def _sizes(mtu: int) -> list[int]:
 
 
 def _passes(asking: socket.socket, peer: tuple[str, int], mtu: int) -> bool:
-    """Whether a packet of that size goes there and back in one piece."""
+    """Whether a packet of that size makes the round trip in one piece."""
     return any(_round_trip(asking, peer, b"M%d" % mtu, mtu - HEADERS_BYTES) is not None for _ in range(2))
 
 
 def _round_trip(asking: socket.socket, peer: tuple[str, int], word: bytes, size: int) -> int | None:
-    """Returns how long a datagram took there and back; None: it did not come back."""
+    """Returns the round-trip time of a datagram; None if it did not come back."""
     data = word.ljust(size, b" ")
     _let_fragment(asking, data[:1] == b"L")
     began_ns = time.monotonic_ns()
@@ -180,7 +181,7 @@ def _round_trip(asking: socket.socket, peer: tuple[str, int], word: bytes, size:
 
 
 def _probed(probes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Runs programs side by side; returns by name how each ended and what it said."""
+    """Runs programs side by side; returns, by name, how each ended and what it wrote."""
     results: dict[str, Any] = {}
     running: dict[str, subprocess.Popen[bytes]] = {}
     for name, command in probes.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent is to carry out on its host in one trial, as the conductor writes it."""
+"""What the conductor orders an agent to do on its host in one trial."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lagometer.agent.observe.resources import OFF, ON, WITH_COUNTERS
 class Orders:
     """One host's part of a trial.
 
-    network: `private` (namespaces of their own) or `host`; directory: where sockets and shared memory lie, on
-    the host's network made for the trial; daemons: serve before a worker starts; load: None without
-    interference; address: of the link to other hosts, empty without; captures: packets are copied into a
-    file; probed: names of the files in the directory to which the probes of the workers write, empty without
-    probes; files: text by name, written into the directory before anything starts; resources: whether it is
-    looked at what the processes cost: `off`, `on`, or `counters`, those of the processor too; scheduler: the
+    network: `private` (its own namespaces) or `host`; directory: folder for sockets and shared memory, made
+    for the trial on the host's network; daemons: serve before a worker starts; load: None without
+    interference; address: of the link to other hosts, empty without one; captures: packets are copied into a
+    file; probed: names of the files in the directory to which the workers' probes write, empty without
+    probes; files: text by name, written into the directory before anything starts; resources: whether to
+    observe what the processes cost: `off`, `on`, or `counters` (with those of the processor); scheduler: the
     path of the program that records what the kernel's scheduler does, empty if that is not wanted.
     """
 
@@ -40,12 +40,12 @@ class Orders:
     scheduler: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it as `parsed` reads it."""
+        """Returns it in the form that `parsed` reads."""
         return asdict(self)
 
 
 def parsed(values: Mapping[str, Any]) -> Orders:
-    """Reads what `as_json` gives. Raises KeyError, TypeError, ValueError for anything else."""
+    """Reads the output of `as_json`. Raises KeyError, TypeError, ValueError for anything else."""
     load = values["load"]
     leaves = values["leaves"]
     return Orders(

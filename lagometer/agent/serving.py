@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent's one thread: hears the conductor, carries out one trial after the other, lives by a lease.
+"""An agent's only thread: receives the conductor's commands, runs one trial after another, and needs a lease
+to live.
 
-The conductor renews the lease every second. Without it for `LEASE_S` the agent ends everything and itself;
-the end of its input is only the fast path, since what carries the pipes may die and leave this side alive.
+The conductor renews the lease every second. Without a renewal for `LEASE_S` the agent ends everything and
+itself. The end of its input is only the fast path, because the process that carries the pipes may die and
+leave this side alive.
 """
 
 from __future__ import annotations
@@ -38,10 +40,10 @@ from lagometer.standard_streams import ensure_standard_descriptors
 NS_PER_S = 1_000_000_000
 READ_BYTES = 1 << 16
 FILE_PART_BYTES = 1 << 20
-RENEW_NS = 2 * NS_PER_S  # how often the supervisor is told that this process goes on
-UNHEARD_S = 1.0  # after which a sender that waits looks for renewals
-ALONE_S = 1.0  # for the supervisor to end everything when the conductor is gone, before it is killed
-# The soft limits that decide what workers may do; -1: none.
+RENEW_NS = 2 * NS_PER_S  # how often the agent tells the supervisor that it is alive
+UNHEARD_S = 1.0  # after this a blocked sender checks for renewals
+ALONE_S = 1.0  # time for the supervisor to end everything once the conductor is gone; then it is killed
+# Soft limits that decide what workers may do; -1: unlimited.
 LIMITS = {
     "open_files": resource.RLIMIT_NOFILE,
     "processes": resource.RLIMIT_NPROC,
@@ -69,7 +71,7 @@ class Agent:
         self._looks = Looks(self._selector, self._send)
 
     def run(self) -> None:
-        """Returns when the conductor is gone; nothing runs any more then."""
+        """Returns when the conductor is gone and nothing runs any more."""
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
         self._selector.register(self._reader, selectors.EVENT_READ, self._hear)
@@ -88,7 +90,7 @@ class Agent:
     def _wait_once(self) -> None:
         now_ns = time.monotonic_ns()
         if now_ns >= self._lease_ns:
-            # It may have been this agent that came late, on a crowded host: then the renewals lie unread.
+            # This agent itself may be late, on a crowded host: then the renewals are still unread.
             self._hear()
             if now_ns >= self._lease_ns:
                 sys.stderr.write(f"it heard nothing from its conductor for {LEASE_S:g} s, and ended\n")
@@ -97,14 +99,14 @@ class Agent:
         due_ns = trial.due_ns() if trial is not None else None
         until_ns = min(self._lease_ns, due_ns if due_ns is not None else self._lease_ns)
         for key, _ in self._selector.select(max(0, until_ns - now_ns) / NS_PER_S):
-            # One handler may have closed what another one was ready for.
+            # One handler may have closed a descriptor that was ready for another one.
             if key.fd in self._selector.get_map():
                 self._carefully(key.data)
         if self._trial is not None:
             self._carefully(self._trial.on_time)
 
     def _carefully(self, step: Callable[[], object]) -> None:
-        """What goes wrong in a trial ends the trial, and not the agent."""
+        """A failure in a trial ends the trial, not the agent."""
         try:
             step()
         except (LaunchError, OSError) as error:
@@ -145,7 +147,7 @@ class Agent:
                 self._begin(message)
             elif self._looks.obey(message):
                 pass
-            elif self._trial is None:  # it ended while this was under way
+            elif self._trial is None:  # it ended while this message was on its way
                 if command == "end":
                     self._send({"event": "ended", "load": None, "daemons": [], "captured": None})
             elif command == "say":
@@ -193,14 +195,14 @@ class Agent:
             self._trial.renew()
 
     def _send(self, message: Mapping[str, Any], block: bytes | None = None) -> None:
-        """Writes one frame; waits for a conductor that does not read, until the lease is over."""
+        """Writes one frame. Waits for a conductor that does not read, until the lease ends."""
         unsent = memoryview(framed(message, block))
         unheard = 0
         while unsent:
             try:
                 unsent = unsent[os.write(self._writer, unsent) :]
             except BlockingIOError:
-                # Renewals that lie unread count: a conductor that is slow to read is not gone.
+                # Unread renewals count: a conductor that is slow to read is not gone.
                 unheard, previous_unheard = self._unheard_bytes(), unheard
                 if unheard > previous_unheard:
                     self._lease_ns = time.monotonic_ns() + round(LEASE_S * NS_PER_S)
@@ -213,12 +215,12 @@ class Agent:
                 raise _Over from error
 
     def _unheard_bytes(self) -> int:
-        """How much of the conductor's lies unread."""
+        """Returns the number of unread bytes from the conductor."""
         return int.from_bytes(fcntl.ioctl(self._reader, termios.FIONREAD, b"\0" * 4), sys.byteorder)
 
 
 def hello() -> dict[str, Any]:
-    """Returns who this is, and which clock it lives by: two hosts with equal `clock` have one clock."""
+    """Returns the identity of this host and of its clock: two hosts with equal `clock` share one clock."""
     return {
         "event": "agent",
         "protocol": PROTOCOL_VERSION,
@@ -236,7 +238,7 @@ def hello() -> dict[str, Any]:
 
 
 def hash_of(path: str) -> str | None:
-    """Returns the SHA-256 of a file of this host, in hexadecimal; None where it can't be read."""
+    """Returns the SHA-256 of a file of this host, in hexadecimal; None if it can't be read."""
     digest = hashlib.sha256()
     try:
         with Path(path).open("rb") as file:
@@ -248,10 +250,10 @@ def hash_of(path: str) -> str | None:
 
 
 def clock_identity() -> str:
-    """Returns what CLOCK_MONOTONIC of this process is told by: the boot, and the offset of its time
+    """Returns what identifies CLOCK_MONOTONIC of this process: the boot, and the offset of its time
     namespace.
 
-    Empty where the kernel does not say: then it equals no other.
+    Empty if the kernel does not report it: then it equals no other clock.
     """
     boot = _boot()
     if not boot:
@@ -266,21 +268,21 @@ def clock_identity() -> str:
 
 
 def _boot() -> str:
-    """Returns what names this start of the kernel: processes with the same one are on one machine."""
+    """Returns what identifies this boot of the kernel: processes with the same value are on one machine."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
 
 
 def _network() -> str:
-    """Returns what names the network that the host's own counters are of."""
+    """Returns what identifies the network that the host's own counters belong to."""
     with contextlib.suppress(OSError):
         return f"{_boot()} {Path('/proc/self/ns/net').readlink()}"
     return ""
 
 
 def serve(arguments: Sequence[str]) -> int:
-    """Returns the exit code of the program."""
+    """Runs the program and returns its exit code."""
     if len(arguments) != 1:
         os.write(2, f"{USAGE}\n".encode())
         return 2
@@ -291,7 +293,7 @@ def serve(arguments: Sequence[str]) -> int:
     reader, writer = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    os.dup2(2, 1)  # what anybody prints is for people
+    os.dup2(2, 1)  # any other output is for people
     os.close(nothing)
     for place in (SHARED_MEMORY, files_folder()):
         remove_stale_directories(place)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts the workers of a trial on this machine, inside one `lagometer-supervisor`.
 
-The supervisor is the first process of the trial's namespaces: when it ends, everything in it ends, and it
-ends when its standard input is closed or this process dies. So nothing is left behind, however we end; on the
-host's network, where shared memory has no namespace, the supervisor removes what the trial left there.
+The supervisor is the first process of the trial's namespaces: when it ends, everything in them ends. It ends
+when its standard input closes or this process dies, so nothing is left behind, however this process ends. On
+the host's network, where shared memory has no namespace, the supervisor removes what the trial left there.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ COMPANION_TEXT_BYTES = 65536
 class Supervised:
     """The processes of one trial on this host, under a supervisor. Used once, by one thread.
 
-    lease_s: everything ends unless `renew` is called so often, 0 for never: for whoever may be stopped and
-    not end.
+    lease_s: everything ends unless `renew` is called within this time, 0 for no lease. It covers a process
+    that may be stopped without ending.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Supervised:
         return notices
 
     def salvage(self, worker: int) -> memoryview | None:
-        """Maps the worker's memfd."""
+        """Ends the processes and maps the worker's memfd."""
         self._end_all()
         descriptor = self._records[worker]
         if os.fstat(descriptor).st_size == 0:
@@ -136,22 +136,22 @@ class Supervised:
         return self._records[worker]
 
     def start_workers(self) -> None:
-        """Sends the line on which the supervisor starts the workers, if it waits for one."""
+        """Sends the line that makes the supervisor start the workers, if it waits for one."""
         if any(companion.daemon for companion in self._companions):
             self._say(b"start\n")
 
     def renew(self) -> None:
-        """Lets everything live on, where there is a lease."""
+        """Renews the lease, if there is one."""
         if self._lease_s:
             self._say(b"lease\n")
 
     def release_companions(self) -> None:
-        """Sends the line on which the supervisor ends the companions once no worker runs."""
+        """Sends the line that makes the supervisor end the companions once no worker runs."""
         if self._companions:
             self._say(b"end\n")
 
     def companion_output(self, companion: int) -> bytes:
-        """Returns the last that a companion wrote on its output and error output."""
+        """Returns the last part of what a companion wrote on standard output and standard error."""
         if companion >= len(self._outputs):
             return b""
         descriptor = self._outputs[companion]
@@ -159,7 +159,7 @@ class Supervised:
         return os.pread(descriptor, COMPANION_TEXT_BYTES, max(0, end - COMPANION_TEXT_BYTES))
 
     def close(self, patience_s: float = TERMINATION_S) -> None:
-        """Closes the supervisor's standard input, on which it kills everything, and waits for its end."""
+        """Closes the supervisor's standard input, which makes it kill everything, and waits for its end."""
         self._end_all(patience_s)
         for pipes in self._pipes:
             for descriptor in (pipes.stdin, pipes.stdout, pipes.stderr):
@@ -184,7 +184,7 @@ class Supervised:
         worker_ends += [stdin_child, stdout_child, stderr_child]
         for descriptor in (stdin, stdout, stderr):
             os.set_blocking(descriptor, False)
-        with contextlib.suppress(OSError):  # over the user's limit on pipe memory: slower, not wrong
+        with contextlib.suppress(OSError):  # over the user's limit on pipe memory: slower, but correct
             fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, STDOUT_PIPE_BYTES)
         return {
             "argv": list(command.arguments),
@@ -196,7 +196,7 @@ class Supervised:
         }
 
     def _companion(self, companion: Companion) -> dict[str, Any]:
-        """Makes the memory that takes what a companion writes."""
+        """Makes the memory that receives a companion's output."""
         self._outputs.append(os.memfd_create("lagometer-companion", os.MFD_CLOEXEC))
         return {
             "argv": list(companion.arguments),
@@ -212,7 +212,8 @@ class Supervised:
                 self._process.stdin.flush()
 
     def _send_specification(self, line: bytes) -> None:
-        """Writes the first line; the supervisor reads it whole before it does anything that could block."""
+        """Writes the first line. The supervisor reads it completely before it does anything that could
+        block."""
         assert self._process is not None and self._process.stdin is not None
         try:
             self._process.stdin.write(line)
@@ -240,7 +241,7 @@ def allow_descriptors(count: int) -> None:
 
 
 def _notice(line: bytes) -> Mapping[str, Any]:
-    """Parses one line of the supervisor; what isn't one becomes a `failed` that quotes it."""
+    """Parses one line of the supervisor. An invalid line becomes a `failed` that quotes it."""
     try:
         notice = json.loads(line)
     except ValueError:
@@ -251,7 +252,7 @@ def _notice(line: bytes) -> Mapping[str, Any]:
 
 
 def _read_available(descriptor: int) -> tuple[bytes, bool]:
-    """Reads what is there without waiting; the flag says that the other side has closed."""
+    """Reads what is available without waiting. The flag says that the other side has closed."""
     os.set_blocking(descriptor, False)
     pieces: list[bytes] = []
     while True:
@@ -265,7 +266,8 @@ def _read_available(descriptor: int) -> tuple[bytes, bool]:
 
 
 def _end(process: subprocess.Popen[bytes], patience_s: float) -> None:
-    """Lets the supervisor end everything; if it can't (it was stopped, say), killing it ends all the same."""
+    """Lets the supervisor end everything. If it can't (it was stopped, for example), killing it ends
+    everything, too."""
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()

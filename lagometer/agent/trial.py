@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One host's part of a trial: starts it, passes on what is said, looks at it at its times, ends it.
+"""One host's part of a trial: starts it, forwards messages, observes it at the right times, ends it.
 
-The agent's one thread calls it. Nothing is done here in the measure phase but that the CPU clocks of daemons
-are read just before its borders, and what the conductor wants of workers that join.
+The agent's only thread calls it. During the measure phase it does only two things: it reads the CPU clocks of
+daemons just before the borders of the phase, and it does what the conductor wants of workers that join.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from lagometer.agent.orders import Orders
 from lagometer.agent.supervised import TERMINATION_S, Supervised
 
 NS_PER_S = 1_000_000_000
-LOOK_NS = 5_000_000  # how often it is looked whether what runs beside the workers is at work
-# The daemons' CPU time is read so long before a border of the measure phase, so that the first message is not
-# disturbed; waiting is in whole milliseconds.
+LOOK_NS = 5_000_000  # how often to check whether the companions are at work
+# The daemons' CPU time is read this long before a border of the measure phase, so as not to disturb the first
+# message; waiting is in whole milliseconds.
 LOOK_AHEAD_NS = 2_000_000
-ANSWER_NS = 250_000_000  # for the last of several answers to come; later ones are kept all the same
+ANSWER_NS = 250_000_000  # to wait for the last of several answers; later ones are still kept
 READ_BYTES = 1 << 20
-SUPERVISOR_LEASE_S = 15.0  # longer than the agent's own, which it renews every two seconds
+SUPERVISOR_LEASE_S = 15.0  # longer than the agent's own lease; the agent renews this one every two seconds
 
 Send = Callable[[Mapping[str, Any], bytes | None], None]
 
@@ -58,7 +58,7 @@ class HostTrial:
         self._supervised: Supervised | None = None
         self._pipes: Sequence[Pipes] = ()
         self._unsent = [bytearray() for _ in orders.workers]
-        self._numbers: dict[int, int] = {}  # of the workers' processes, in their own namespace
+        self._numbers: dict[int, int] = {}  # process numbers of the workers, in their own namespace
         self._isolated = False
         self._witness = Witness()
         self._resources = ResourceWatch(orders.resources)
@@ -70,10 +70,11 @@ class HostTrial:
         self._due: list[tuple[int, Callable[[], object]]] = []
         self._clocks: ClockExchange | None = None
 
-    # --- what the conductor wants ---
+    # --- commands of the conductor ---
 
     def start(self) -> None:
-        """Starts what the orders name; the workers once the daemons serve. Raises `LaunchError`, OSError."""
+        """Starts what the orders name; starts the workers once the daemons serve. Raises `LaunchError`,
+        OSError."""
         orders = self._orders
         if orders.address:
             self._clocks = ClockExchange(orders.address, self._selector)
@@ -111,12 +112,12 @@ class HostTrial:
         self._write(worker)
 
     def begin_load(self) -> None:
-        """Waits until the load beside the workers is at work, and says so."""
+        """Waits until the load next to the workers is at work, and reports it."""
         self._companions.attach_load(self._running())
         self._await_load(time.monotonic_ns() + round(START_S_MAX * NS_PER_S))
 
     def exchange(self, peers: Sequence[Peer], count: int, period_ns: int) -> None:
-        """Exchanges so many time stamps with the agents of other hosts, and says so when it is done."""
+        """Exchanges this many time stamps with the agents of other hosts, and reports when it is done."""
         if count and self._clocks is not None:
             self._clocks.ask(peers)
             again = partial(self.exchange, peers, count - 1, period_ns)
@@ -125,7 +126,7 @@ class HostTrial:
             self._await_answers(time.monotonic_ns() + ANSWER_NS)
 
     def exchange_until(self, peers: Sequence[Peer], at_ns: int, period_ns: int, until_ns: int) -> None:
-        """Exchanges time stamps now and then, on this host's clock."""
+        """Exchanges time stamps now and then, at times on this host's clock."""
         self._due.append((at_ns, partial(self._ask_on, peers, at_ns, period_ns, until_ns)))
 
     def _ask_on(self, peers: Sequence[Peer], at_ns: int, period_ns: int, until_ns: int) -> None:
@@ -142,7 +143,7 @@ class HostTrial:
         self._send({"event": "exchanged", "stamps": clocks.taken() if clocks is not None else []}, None)
 
     def go(self, workers: Sequence[int], at_ns: int, phases: Mapping[str, int], late: bool) -> None:
-        """Lets workers begin at a time of this host's clock; the first time also the looks at them.
+        """Makes workers begin at a time on this host's clock. The first call also schedules the observations.
 
         phases: warmup_ns, measure_ns, drain_ns; late: some connections may be opened after the start.
         """
@@ -153,7 +154,7 @@ class HostTrial:
             self.say(worker, b'{"command":"go","at_ns":%d}\n' % at_ns)
 
     def collect(self) -> None:
-        """Says what was seen since `go`; the companions may end."""
+        """Reports what was observed since `go`; the companions may end."""
         load, wrong = self._companions.load, None
         evidence = self._witness.end()
         self._hand_over_probes()
@@ -169,25 +170,25 @@ class HostTrial:
         self._send({"event": "evidence", "evidence": frame, "load_wrong": wrong}, None)
 
     def _hand_over_probes(self) -> None:
-        """Says what the workers' probes wrote."""
+        """Sends what the workers' probes wrote."""
         for worker, file in enumerate(self._probes):
             content = file.read() if file is not None else None
             self._send({"event": "probed", "worker": worker, "any": content is not None}, content or b"")
 
     def _hand_over_scheduler(self) -> None:
-        """Says what the kernel's scheduler did, if that was wanted."""
+        """Sends what the kernel's scheduler did, if that was wanted."""
         if self._scheduler is not None:
             result = self._scheduler.end()
             threads = [list(astuple(thread)) for thread in result.threads]
             self._send({"event": "scheduled", "why": result.why, "threads": threads}, result.content)
 
     def release(self) -> None:
-        """Lets the companions end when no worker runs any more."""
+        """Lets the companions end once no worker runs any more."""
         if self._supervised is not None:
             self._companions.release(self._supervised)
 
     def end(self, salvage: Sequence[int]) -> None:
-        """Ends whatever still runs; hands over the records of some workers, and what the companions did."""
+        """Ends whatever still runs. Hands over the records of some workers, and what the companions did."""
         self._due = []
         last: dict[str, Any] = {"load": None, "daemons": [], "captured": None}
         if self._supervised is not None:
@@ -205,7 +206,7 @@ class HostTrial:
         self._send({"event": "ended", **last}, None)
 
     def _hand_over_packets(self, supervised: Supervised) -> dict[str, Any] | None:
-        """Sends the file of the capture, and returns what it tells; None without a capture."""
+        """Sends the capture's file, and returns the capture's report; None without a capture."""
         captured, capture = self._companions.capture_done(supervised), self._companions.capture
         if captured is None or capture is None:
             return None
@@ -214,7 +215,7 @@ class HostTrial:
         return asdict(captured)
 
     def close(self, patience_s: float = TERMINATION_S) -> None:
-        """Ends everything and says nothing; the supervisor has so long for it. May be called twice."""
+        """Ends everything without a report. The supervisor has this long for it. May be called twice."""
         self._forget_descriptors()
         self._witness.close()
         self._resources.close()
@@ -224,18 +225,18 @@ class HostTrial:
         self._stack.close()
 
     def renew(self) -> None:
-        """Lets the supervisor live on: it ends by itself if this process stops."""
+        """Renews the supervisor's lease: it ends by itself if this process stops."""
         if self._supervised is not None:
             self._supervised.renew()
 
-    # --- what is done at its time ---
+    # --- scheduled work ---
 
     def due_ns(self) -> int | None:
-        """When there is something to do next."""
+        """Returns when there is something to do next."""
         return min((at_ns for at_ns, _ in self._due), default=None)
 
     def on_time(self) -> None:
-        """Does what is due."""
+        """Runs what is due."""
         now_ns = time.monotonic_ns()
         ready = sorted((task for task in self._due if task[0] <= now_ns), key=lambda task: task[0])
         self._due = [task for task in self._due if task[0] > now_ns]
@@ -268,7 +269,7 @@ class HostTrial:
             self._due.append((time.monotonic_ns() + LOOK_NS, partial(self._await_load, deadline_ns)))
 
     def _look_on(self, at_ns: int, phases: Mapping[str, int], late: bool) -> None:
-        """Notes how things stand, and when to look again."""
+        """Records the current state, and schedules the next observations."""
         supervised, load = self._running(), self._companions.load
         numbers = [self._numbers.get(worker, 0) for worker in range(len(self._pipes))]
         private = self._isolated and not (load is not None and load.shares_network)
@@ -284,7 +285,7 @@ class HostTrial:
         drain_ns = measure_ns + self._measure_ns
         amid_drain_ns = drain_ns + phases["drain_ns"] // 2
         self._due += self._resources.attach(self._processes(), private, at_ns, measure_ns, drain_ns)
-        # The mappings of a process are read once: they tell the memory of the workers, too.
+        # The mappings of a process are read once: they also give the workers' memory.
         looks = self._resources if self._resources.wanted else self._witness
         self._due.append((amid_drain_ns, looks.look_at_memory))
         if self._scheduler is not None:
@@ -300,7 +301,7 @@ class HostTrial:
             self._due.append((amid_drain_ns, daemon_usage.look_at_memory))
 
     def _processes(self) -> list[Process]:
-        """Returns those that the middleware is in: what emulates a link is not its own."""
+        """Returns the processes that contain the middleware; those that emulate a link do not."""
         workers = enumerate(self._witness.workers)
         processes = [Process(pid, WORKER, worker=place) for place, pid in workers if pid is not None]
         daemon_usage = self._companions.daemons
@@ -315,10 +316,10 @@ class HostTrial:
             if file is not None:
                 self._stack.callback(file.close)
 
-    # --- what comes ---
+    # --- what arrives ---
 
     def _on_output(self, worker: int, stream: str, descriptor: int) -> bool:
-        """Passes on what a worker wrote; returns whether there may be more."""
+        """Forwards what a worker wrote; returns whether there may be more."""
         try:
             data = os.read(descriptor, READ_BYTES)
         except BlockingIOError:
@@ -374,7 +375,7 @@ class HostTrial:
                 self._selector.register(descriptor, selectors.EVENT_WRITE, partial(self._write, worker))
             return
         except BrokenPipeError:
-            unsent.clear()  # its end is reported by the supervisor
+            unsent.clear()  # the supervisor reports its end
         if descriptor in self._selector.get_map():
             self._selector.unregister(descriptor)
 

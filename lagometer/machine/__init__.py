@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes to the machine for low latency, each written down before it is made and put back afterwards."""
+"""Tunes the machine for low latency. Records each change before it makes it, and reverts it afterwards."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small process that holds /dev/cpu_dma_latency open, and by being alive says that a tuning is in force.
+"""A small process that holds /dev/cpu_dma_latency open. While it lives, a tuning is in force.
 
-The kernel keeps idle states shallow only while the file is open, and forgets it when the process ends,
-however it ends. The process is told from another one that has its number later by when it was started.
+The kernel keeps idle states shallow only while the file is open, and forgets the request when the process
+ends, however it ends. The start time distinguishes the process from a later one with the same number.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 ENDED_S = 5.0
-# Runs without this package: it must not depend on where it is started. It says `held`, or why not, and ends
-# unless it is answered: it is written down then.
+# Runs without this package: it must not depend on where it is started. It prints `held`, or why it can't hold
+# the file, and ends unless it gets an answer: by then it is recorded.
 _PROGRAM = """
 import ctypes, os, signal, sys
 path, with_parent, parent = sys.argv[1], sys.argv[2] == "1", int(sys.argv[3])
@@ -46,28 +46,28 @@ while True:
 
 @dataclass(frozen=True)
 class Holder:
-    """The process; said: empty if it holds the file, else why it can't."""
+    """The process; said: empty if it holds the file, otherwise why it can't."""
 
     pid: int
     started_ticks: int
     said: str
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it in the form of the state file."""
+        """Returns it in the state file's form."""
         return asdict(self)
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Holder:
-        """Returns what `as_json` made."""
+        """Reads the output of `as_json`."""
         return cls(int(value["pid"]), int(value["started_ticks"]), str(value["said"]))
 
     def is_alive(self) -> bool:
-        """Whether this very process still runs."""
+        """Whether exactly this process still runs."""
         return _started_ticks(self.pid) == self.started_ticks
 
 
 def start_holder(device: Path, note: Callable[[Holder], None], *, with_parent: bool) -> None:
-    """Starts the process, which goes on once `note` has returned.
+    """Starts the process, which continues once `note` has returned.
 
     with_parent: it ends with this process. Raises OSError, and whatever `note` raises.
     """
@@ -86,11 +86,11 @@ def start_holder(device: Path, note: Callable[[Holder], None], *, with_parent: b
             raise OSError("the process that holds the tuning could not be started")
         note(Holder(process.pid, _started_ticks(process.pid) or 0, "" if answer == "held" else answer))
         process.stdin.write(b"\n")
-    process.returncode = 0  # it goes on without us: no warning about that
+    process.returncode = 0  # it continues without us: no warning about that
 
 
 def end_holder(holder: Holder) -> None:
-    """Ends the process, if it still runs, and waits until it is gone."""
+    """Ends the process if it still runs, and waits until it is gone."""
     try:
         handle = os.pidfd_open(holder.pid)
     except OSError:

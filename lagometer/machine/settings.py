@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is set for low latency, and to what; paths lie below a root folder, so that a test has its own."""
+"""The settings for low latency and their values. Paths are below a root folder, so a test can have its
+own."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MIB = 1 << 20
-# Room for messages of 1 MB and more: a limit is raised, never lowered.
+# Room for messages of 1 MB and more. A limit is raised, never lowered.
 SYSCTLS_MIN = {
     "net.core.rmem_max": 64 * MIB,
     "net.core.wmem_max": 64 * MIB,
@@ -21,7 +22,7 @@ DMA_LATENCY = "dev/cpu_dma_latency"
 
 @dataclass(frozen=True)
 class Wanted:
-    """One setting: a file, relative to the root, and the text that it is to hold.
+    """One setting: a file, relative to the root, and its wanted text.
 
     obstacle: why it can't be set here, empty if it can be tried.
     """
@@ -33,12 +34,12 @@ class Wanted:
 
 
 def wanted(root: Path) -> list[Wanted]:
-    """Every setting as it should be, those that are so already included."""
+    """Every setting with its wanted value, including those that already have it."""
     return [*_governors(root), *_sysctls(root), *_interrupts(root)]
 
 
 def read(root: Path, path: str) -> str | None:
-    """What a setting's file holds; None if it can't be read."""
+    """The text of a setting's file; None if it can't be read."""
     try:
         return (root / path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -68,7 +69,7 @@ def _sysctls(root: Path) -> Iterator[Wanted]:
 
 
 def _interrupts(root: Path) -> Iterator[Wanted]:
-    """All interrupts go to the first CPU, so that the others are left alone."""
+    """All interrupts go to the first CPU, so they leave the others alone."""
     paths = sorted(root.glob("proc/irq/[0-9]*/smp_affinity_list"), key=lambda path: int(path.parent.name))
     if not paths:
         yield Wanted("interrupts", "proc/irq", "0", "the kernel shows no interrupts here")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tunes the machine for low latency and puts it back.
+"""Tunes the machine for low latency and reverts it.
 
-What was is written to a state file, synced, before anything is changed. A tuning is in force as long as its
-holder lives; what is left of one whose holder is dead is put back by whoever comes next.
+The previous settings are written to a state file, which is synced before any change. A tuning is in force as
+long as its holder lives. If the holder is dead, the next command reverts what is left of the tuning.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ STATE = "tuning.json"
 
 
 class TuningError(Exception):
-    """The machine can't be tuned, or not be put back: says what and why."""
+    """The machine can't be tuned, or can't be reverted. Says what and why."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One setting. before, after: what its file held; verdict: `changed`, `already` (as it should be),
-    `refused` (why says by what), `absent`; after reverting `restored` or `left` (someone else has set it)."""
+    """One setting. before, after: the contents of its file; verdict: `changed`, `already` (as wanted),
+    `refused` (`why` names the cause), `absent`; after reverting `restored` or `left` (someone else has
+    changed it)."""
 
     name: str
     path: str
@@ -42,8 +43,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Tuning:
-    """A tuning that is written down. complete: every change was tried; lasting: until `revert`, else it ends
-    with the process that made it."""
+    """A tuning in the state file. complete: every change was tried; lasting: until `revert`, otherwise it
+    ends with the process that made it."""
 
     changes: tuple[Change, ...]
     holder: Holder | None
@@ -58,32 +59,32 @@ class Tuning:
 
     @property
     def effective(self) -> bool:
-        """Whether anything is now as it should be for low latency and was not without the tuning."""
+        """Whether at least one setting has its wanted value only because of the tuning."""
         held = self.holder is not None and not self.holder.said
         return held or any(change.verdict == "changed" for change in self.changes)
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it in the form of the state file."""
+        """Returns it in the state file's form."""
         holder = self.holder.as_json() if self.holder is not None else None
         return {**asdict(self), "holder": holder, "changes": [asdict(change) for change in self.changes]}
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Tuning:
-        """Returns what `as_json` made."""
+        """Reads the output of `as_json`."""
         holder = Holder.of_json(value["holder"]) if value["holder"] is not None else None
         changes = tuple(Change(**change) for change in value["changes"])
         return cls(changes, holder, str(value["boot"]), bool(value["complete"]), bool(value["lasting"]))
 
 
 class Tuner:
-    """Tunes the machine whose files lie below `root`; what was is kept in `folder`."""
+    """Tunes the machine whose files are below `root`. `folder` keeps the previous settings."""
 
     def __init__(self, root: Path = Path("/"), folder: Path = STATE_FOLDER) -> None:
         self._root = root
         self._folder = folder
 
     def status(self) -> Tuning | None:
-        """The tuning that is written down; None if there is none. Raises `TuningError`."""
+        """The tuning in the state file; None if there is none. Raises `TuningError`."""
         path = self._folder / STATE
         try:
             return Tuning.of_json(json.loads(path.read_text(encoding="utf-8")))
@@ -95,9 +96,9 @@ class Tuner:
             ) from error
 
     def apply(self, *, lasting: bool) -> Tuning:
-        """Tunes the machine; what is left of an earlier tuning is put back first.
+        """Tunes the machine. First reverts what is left of an earlier tuning.
 
-        Raises `TuningError` if one is in force, or if nothing can be written down.
+        Raises `TuningError` if a tuning is in force, or if the state file can't be written.
         """
         with self._locked():
             self._recover()
@@ -124,7 +125,7 @@ class Tuner:
             return tuning
 
     def revert(self) -> list[Change]:
-        """Puts everything back; returns what became of each setting, nothing if there was no tuning.
+        """Reverts everything. Returns what happened to each setting, nothing if there was no tuning.
 
         Raises `TuningError`.
         """
@@ -133,7 +134,8 @@ class Tuner:
             return self._put_back(tuning) if tuning is not None else []
 
     def recover(self) -> list[Change]:
-        """Puts back what a tuning left whose holder is dead (kill -9, say). Raises `TuningError`."""
+        """Reverts what is left of a tuning whose holder is dead (kill -9, for example). Raises
+        `TuningError`."""
         if not (self._folder / STATE).exists():
             return []
         with self._locked():
@@ -144,7 +146,7 @@ class Tuner:
         return self._put_back(tuning) if tuning is not None and not tuning.in_force else []
 
     def _planned(self, setting: Wanted) -> Change:
-        """A change as it is written down before it is made: `after` is what is to be written."""
+        """A change as it is recorded before it is made: `after` is the value to write."""
         current = None if setting.obstacle else read(self._root, setting.path)
         if current is None:
             return Change(
@@ -173,7 +175,7 @@ class Tuner:
         return replace(planned, after=after)
 
     def _set(self, path: str, value: str) -> str:
-        """Writes one setting; returns why not, empty if it was taken."""
+        """Writes one setting. Returns why it failed, empty if it worked."""
         try:
             descriptor = os.open(self._root / path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
             try:
@@ -185,9 +187,9 @@ class Tuner:
         return ""
 
     def _put_back(self, tuning: Tuning) -> list[Change]:
-        """Puts back what is still as the tuning left it, ends the holder, forgets the tuning."""
+        """Reverts what is still as the tuning left it, ends the holder, and deletes the state file."""
         changes = []
-        if tuning.boot == _boot():  # else a restart has put everything back
+        if tuning.boot == _boot():  # otherwise a restart has reverted everything
             changes = [
                 self._restore(change, tuning.complete)
                 for change in tuning.changes
@@ -209,7 +211,8 @@ class Tuner:
         return changes
 
     def _restore(self, change: Change, complete: bool) -> Change:
-        """Without `complete` it is not known whether the change was made, nor how the kernel spells it."""
+        """Without `complete` it is not known whether the change was made, nor how the kernel spells the
+        value."""
         current = read(self._root, change.path)
         if current == change.before:
             return replace(change, verdict="restored")
@@ -220,7 +223,7 @@ class Tuner:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keeps other lagometers from tuning meanwhile."""
+        """Keeps other lagometers from tuning at the same time."""
         try:
             self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -233,7 +236,7 @@ class Tuner:
             os.close(descriptor)
 
     def _write(self, tuning: Tuning) -> None:
-        """Writes the state file, whole or not at all, and syncs it. Raises `TuningError`."""
+        """Writes the state file, completely or not at all, and syncs it. Raises `TuningError`."""
         path = self._folder / STATE
         partial = path.with_name(f".{STATE}.partial")
         try:
@@ -247,5 +250,5 @@ class Tuner:
 
 
 def _boot() -> str:
-    """Tells one start of the machine from the next."""
+    """Identifies this boot of the machine."""
     return read(Path("/"), "proc/sys/kernel/random/boot_id") or ""

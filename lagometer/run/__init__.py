@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a study is carried out: plans of workers, launchers, the conductor of a trial, the campaign."""
+"""Runs a study: plans of workers, launchers, the conductor of a trial, the campaign."""

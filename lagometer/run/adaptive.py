@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many trials each cell of a campaign gets: as many as the study says, until so many are valid, or until
-it is precise enough."""
+"""How many trials each cell of a campaign gets: the number in the study, until enough are valid, or until the
+cell is precise enough."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ VALID = "valid"
 
 
 class Stopping:
-    """Follows the cells of one campaign; it gets every finished trial, from this call or an earlier one."""
+    """Follows the cells of one campaign. It receives every finished trial, from this call or an earlier
+    one."""
 
     def __init__(self, study: Study, cells: Sequence[Cell]) -> None:
         self._trials = {cell.id: study.of(cell).trials for cell in cells}
@@ -29,16 +30,16 @@ class Stopping:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the number of trials follows from what they show."""
+        """Whether the results decide the number of trials."""
         return bool(self._progress)
 
     @property
     def progress(self) -> Mapping[str, CellProgress]:
-        """How far each cell of an adaptive campaign is; empty otherwise."""
+        """The progress of each cell of an adaptive campaign; empty otherwise."""
         return self._progress
 
     def add(self, cell: str, finished: Finished, samples: pl.DataFrame | None) -> None:
-        """Adds a finished trial; `samples` of a valid one, for an adaptive campaign."""
+        """Adds a finished trial; `samples`: of a valid trial, for an adaptive campaign."""
         self._carried_out[cell] += 1
         self._valid[cell] += finished.valid or finished.saturated
         if self.adaptive:
@@ -46,7 +47,7 @@ class Stopping:
             self._progress[cell].add(latencies, finished.spent_s)
 
     def stopped(self, cell: str) -> str | None:
-        """Why a cell gets no more trials though there are blocks left; None while it goes on."""
+        """Why a cell gets no more trials although there are blocks left; None while it continues."""
         if self._valid_wanted is not None:
             enough = self._valid[cell] >= self._valid_wanted
             return VALID if enough else TRIALS if self._carried_out[cell] >= self._trials_max else None
@@ -55,7 +56,7 @@ class Stopping:
         return TRIALS if self._carried_out[cell] >= self._trials[cell] else None
 
     def remaining(self) -> int:
-        """How many trials are left in all; of an adaptive campaign, as many as are expected."""
+        """How many trials are left in total; for an adaptive campaign, the expected number."""
         if self.adaptive:
             return sum(progress.remaining() for progress in self._progress.values())
         if self._valid_wanted is not None:
@@ -67,7 +68,7 @@ class Stopping:
         return sum(self._trials[cell] - carried_out for cell, carried_out in self._carried_out.items())
 
     def counts(self) -> dict[str, int] | None:
-        """How many cells were ended by what; None where the number of trials is fixed."""
+        """How many cells stopped for each reason; None if the number of trials is fixed."""
         if not self.adaptive and self._valid_wanted is None:
             return None
         whys = Counter(self.stopped(cell) or "open" for cell in self._carried_out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out a study: all trials in randomised complete blocks, each stored before the next begins."""
+"""Runs a study: all trials in randomised complete blocks, each stored before the next one begins."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True)
 class Assignment:
-    """What is to be carried out, and where it goes. `max_s`: no trial begins that would end later."""
+    """What to run, and where the results go. `max_s`: no trial begins that would end later than this."""
 
     study: Study
     cells: Sequence[Cell]
@@ -51,7 +51,7 @@ class Assignment:
 
 @dataclass
 class Beside:
-    """What came of the trials that are not the study's own: of the control cell, or the long ones."""
+    """Results of trials that are not the study's own: those of the control cell, or the long ones."""
 
     cells: list[str] = field(default_factory=list)
     valid: int = 0
@@ -61,10 +61,11 @@ class Beside:
 
 @dataclass
 class Tally:
-    """What came of a campaign, in the form that `run --json` prints.
+    """The results of a campaign, in the form that `run --json` prints.
 
     valid, saturated, failed, failures: of the study's own trials; stopped: how many cells of an adaptive
-    campaign ended by what; remaining: trials left for `--resume`, for an adaptive campaign as expected.
+    campaign stopped for each reason; remaining: trials left for `--resume`, for an adaptive campaign the
+    expected number.
     """
 
     dir: str
@@ -85,7 +86,7 @@ class Tally:
 
     @property
     def finished(self) -> int:
-        """Trials that were carried out."""
+        """The number of trials that were run."""
         return self.valid + self.saturated + self.failed
 
 
@@ -111,7 +112,7 @@ class CampaignRun:
         )
 
     def carry_out(self) -> Tally:
-        """Runs the trials that are missing.
+        """Runs the missing trials.
 
         Raises `NothingRunnable`, `CannotStore`, `BadInput`, `SetupMissing`; `Interrupted`, with the tally so
         far in `tally`.
@@ -140,14 +141,14 @@ class CampaignRun:
                 self._run_trials(Conductor(interruption, events), interruption)
         except BaseException as error:
             self.tally.interrupted = isinstance(error, Interrupted)
-            with contextlib.suppress(CannotStore):  # the first error is the one to tell
+            with contextlib.suppress(CannotStore):  # report the first error
                 self._finish()
             raise
         self._finish()
         self._write_estimates()
 
     def _measure_floor(self, interruption: Interruption) -> None:
-        """Writes floor.json; a campaign without it is as good, so that it can't be measured is a warning."""
+        """Writes floor.json. A campaign is as good without it, so a failure is only a warning."""
         study = self._assignment.study
         try:
             duration_ns = floor_ns(study, self._assignment.cells, self._assignment.max_s)
@@ -156,7 +157,7 @@ class CampaignRun:
             self.tally.warnings.append(f"no machine floor: {error}")
 
     def _write_estimates(self) -> None:
-        """Writes estimates.parquet, and holds the long trials against it; readers can make it themselves."""
+        """Writes estimates.parquet, and compares the long trials with it. Readers can make it themselves."""
         try:
             campaign = open_campaign(self._assignment.directory)
             estimates = make_estimates(campaign, self._stopping.progress)
@@ -191,7 +192,8 @@ class CampaignRun:
                 progress.note(f"--max-time is over: {self.tally.remaining} trials are left for --resume")
 
     def _run_blocks(self, turn: _Turn) -> None:
-        """Runs block after block until every cell has enough trials, a trial of the control before each."""
+        """Runs block after block until every cell has enough trials. Each block begins with a trial of the
+        control."""
         study, finished = self._assignment.study, self._results.trials.done
         control_study, control = control_cell(study, self._assignment.adapters)
         if isinstance(control, Excluded):
@@ -213,7 +215,7 @@ class CampaignRun:
                 self._results.checkpoint()
 
     def _run_own(self, turn: _Turn, cell: Cell, trial: int) -> None:
-        """Carries out a trial of the study."""
+        """Runs a trial of the study."""
         result = self._run(turn, self._assignment.study.of(cell), cell, trial, self._results.trials)
         finished = self._results.trials.done[(cell.id, trial)]
         self._stopping.add(cell.id, finished, result.samples)
@@ -223,7 +225,7 @@ class CampaignRun:
         turn.progress.end(cell.id, trial, result.valid, result.reasons, finished.spent_s)
 
     def _run_beside(self, turn: _Turn, study: Study, cell: Cell, trial: int, store: TrialStore) -> None:
-        """Carries out a trial that is not the study's own."""
+        """Runs a trial that is not the study's own."""
         if (cell.id, trial) in store.done:
             return
         result = self._run(turn, study, cell, trial, store)
@@ -250,7 +252,7 @@ class CampaignRun:
         return result
 
     def _predicted_s(self) -> float:
-        """How long the next trial of the study will take, about."""
+        """The approximate duration of the study's next trial."""
         if self._spent:
             return sum(self._spent) / len(self._spent)
         return (self._assignment.study.trial_ns() + TRIAL_OVERHEAD_NS) / NS_PER_S
@@ -270,9 +272,10 @@ class CampaignRun:
         self.tally.warnings += [warning for warning in warnings if warning not in self.tally.warnings]
 
     def _count_resumed(self) -> None:
-        """Takes up what earlier calls have finished: the tally is the campaign's, and so is every decision.
+        """Counts the trials that earlier calls have finished: the tally, and every decision, is about the
+        whole campaign.
 
-        Nothing but the journal, and the samples of the trials that it names, says how far a cell is.
+        Only the journal, and the samples of the trials in it, determine how far a cell is.
         """
         study, store = self._assignment.study, self._results.trials
         cells = {cell.id: study.of(cell) for cell in self._assignment.cells}
@@ -285,7 +288,7 @@ class CampaignRun:
             self._stopping.add(cell, finished, samples)
 
     def _finish(self) -> None:
-        """Notes how it ended, also when an error or a signal ends it."""
+        """Notes how the campaign ended, also after an error or a signal."""
         self.tally.seconds = round(time.monotonic() - self._began_s, 3)
         self.tally.stopped = self._stopping.counts()
         for part, store in (("control", self._results.control), ("long_trials", self._results.long)):
@@ -321,7 +324,7 @@ class CampaignRun:
         }
 
     def _options(self) -> dict[str, dict[str, Any]]:
-        """Which effective settings tell of each option, by adapter, as the sidecars declare it."""
+        """By adapter, how the sidecars declare which effective settings report each option."""
         adapter_names = {name for cell in self._assignment.cells for name in cell.adapters}
         fields = {"default", "reported", "only_with"}
         return {
@@ -333,7 +336,8 @@ class CampaignRun:
         }
 
     def _traps(self) -> dict[str, list[dict[str, Any]]]:
-        """What the sidecars declare, by adapter, so that a campaign can be read where no adapter is."""
+        """The declared traps of the sidecars, by adapter, so a campaign can be read on a machine without
+        adapters."""
         adapter_names = {name for cell in self._assignment.cells for name in cell.adapters}
         adapters = self._assignment.adapters
         declared = {name: adapters[name].sidecar.traps for name in sorted(adapter_names & set(adapters))}
@@ -345,12 +349,13 @@ class CampaignRun:
 
 
 def _most_trials(study: Study) -> int:
-    """Blocks that no campaign goes beyond; cells of parts with fewer trials are not in the later ones."""
+    """The upper limit of blocks. Cells of parts with fewer trials are not in the later blocks."""
     return max(part.most_trials() for part in study.parts.values() or (study,))
 
 
 def _topics(cell: Cell) -> dict[str, dict[str, Any]]:
-    """What each topic carries; of drawn or recorded payloads the smallest, the mean and the largest."""
+    """What each topic carries. If payloads are drawn or recorded: the smallest, the mean and the largest
+    size."""
     topics = {}
     for topic, traffic in cell.traffic.items():
         topics[topic] = {key: value for key, value in vars(traffic).items() if key != "sizes_bytes"}

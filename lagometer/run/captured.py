@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial sent over its networks, from the packets that its hosts captured, as tshark takes them apart.
+"""What a trial sent over its networks, from the packets that its hosts captured, decoded by tshark.
 
-Each packet counts once, where it was sent: on a loopback, or on the link of the host whose address it bears.
+Each packet counts once, where it was sent: on a loopback, or on the link of the host with its source address.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from lagometer.store.observed import WIRE_COUNTS
 PROGRAM = "tshark"
 USER_SPACE = "user-space"  # the back-end of a link whose packets never reach a device in the usual way
 NS_PER_S = 1_000_000_000
-WALL_MOVED_NS = 1_000_000  # further apart, the two readings can't place packets to a phase
+WALL_MOVED_NS = 1_000_000  # if the readings differ by more, packets can't be assigned to a phase
 PAST = "the program that emulates the link takes packets before they are captured: they are not counted"
-TOLD_APART_SHARE = 0.99  # of the packets with RTPS, or what was sent again is not told
+TOLD_APART_SHARE = 0.99  # of the packets with RTPS must be decoded, or resent data is not reported
 FIELDS = (
     *("frame.number", "frame.time_epoch", "frame.len", "frame.interface_name", "ip.src", "ip.dst"),
     *("udp.dstport", "ip.reassembled_in", "rtps.guidPrefix.src", "rtps.sm.id", "rtps.sm.wrEntityId"),
@@ -32,7 +32,7 @@ FIELDS = (
 # Submessages by their id (DDSI-RTPS 2.3, table 9.13).
 ACKNACK, HEARTBEAT, GAP, NACK_FRAGMENTS, HEARTBEAT_FRAGMENT = 0x06, 0x07, 0x08, 0x12, 0x13
 DATA, DATA_FRAGMENT = 0x15, 0x16
-# Those that name their writer, and how many sequence numbers tshark finds in each.
+# Those that name their writer, and how many sequence numbers tshark reports for each.
 SEQUENCES = {
     ACKNACK: 1,
     HEARTBEAT: 2,
@@ -42,17 +42,17 @@ SEQUENCES = {
     DATA: 1,
     DATA_FRAGMENT: 1,
 }
-BUILT_IN = 0xC0  # the two highest bits of the kind of an entity of the middleware's own (9.3.1.2)
+BUILT_IN = 0xC0  # the two highest bits of the kind of a middleware's own entity (9.3.1.2)
 USER_DATA, DISCOVERY, CONTROL, OTHER = "data_bytes", "discovery_bytes", "control_bytes", "other_bytes"
 
 
 class CaptureError(Exception):
-    """The packets can't be told apart: says why."""
+    """The packets can't be decoded. Says why."""
 
 
 @dataclass(frozen=True)
 class Submessage:
-    """One submessage of RTPS. fragments: the numbers that it carries, empty without."""
+    """One RTPS submessage. fragments: the fragment numbers in it, empty if none."""
 
     kind: int
     writer: int
@@ -61,14 +61,14 @@ class Submessage:
 
     @property
     def built_in(self) -> bool:
-        """Whether it is the middleware's own: discovery, liveliness."""
+        """Whether it belongs to the middleware itself: discovery, liveliness."""
         return self.writer & BUILT_IN == BUILT_IN
 
 
 @dataclass(frozen=True)
 class Packet:
-    """One frame. time_ns: on CLOCK_REALTIME of its host; reassembled_in: the frame that completes it, where
-    it is a fragment of IP; submessages: None where RTPS is there and can't be told apart."""
+    """One frame. time_ns: on CLOCK_REALTIME of its host; reassembled_in: for an IP fragment, the frame that
+    completes the packet; submessages: None if RTPS is present and can't be decoded."""
 
     number: int
     time_ns: int
@@ -93,7 +93,7 @@ class _Window:
 def wire_counts(outcome: TrialOutcome) -> tuple[dict[str, int], tuple[str, ...]]:
     """Returns the counts of all hosts together, by the names of `WIRE_COUNTS`, and warnings.
 
-    Empty where no packets were captured, or where they can't be counted: a warning says why.
+    Empty if no packets were captured, or if they can't be counted; a warning then says why.
     """
     hosts = [host for host in outcome.hosts if host.captured is not None and host.packets is not None]
     if not hosts or len(hosts) < len(outcome.hosts) or not outcome.measure_end_ns:
@@ -135,12 +135,12 @@ def _of_host(host: HostOutcome, outcome: TrialOutcome) -> _Window:
 
 
 def sent_here(packets: Iterable[Packet], captured: Captured) -> Iterator[Packet]:
-    """Gives the packets that this host sent."""
+    """Yields the packets that this host sent."""
     return (packet for packet in packets if packet.interface == LOOPBACK or packet.source == captured.address)
 
 
 def counted(packets: Iterable[Packet], begin_ns: int, end_ns: int) -> _Window:
-    """Counts what was sent from `begin_ns` to `end_ns`, and the bytes of discovery before."""
+    """Counts what was sent from `begin_ns` to `end_ns`, and the bytes of discovery before that."""
     all_packets = list(packets)
     kinds = {packet.number: _kind(packet) for packet in all_packets}
     window = _Window()
@@ -176,7 +176,8 @@ def _count_submessages(packet: Packet, window: _Window) -> None:
 
 
 def _sent_again(packet: Packet, sent_data: set[tuple[object, ...]]) -> int:
-    """Returns how many of its data went to the same place before; copies for several places don't count."""
+    """Returns how many of the packet's data went to the same destination before. Copies for several
+    destinations do not count."""
     resent = 0
     for submessage in packet.submessages or ():
         if submessage.built_in or submessage.kind not in (DATA, DATA_FRAGMENT):
@@ -189,7 +190,7 @@ def _sent_again(packet: Packet, sent_data: set[tuple[object, ...]]) -> int:
 
 
 def _kind(packet: Packet) -> str:
-    """Returns what its bytes are for."""
+    """Returns the purpose of its bytes."""
     submessages = packet.submessages or ()
     user = [submessage for submessage in submessages if not submessage.built_in]
     if any(submessage.kind in (DATA, DATA_FRAGMENT) for submessage in user):
@@ -200,7 +201,7 @@ def _kind(packet: Packet) -> str:
 
 
 def packets_of(path: Path) -> Iterator[Packet]:
-    """Gives the packets of a file in their order. Raises `CaptureError`."""
+    """Yields the packets of a file in order. Raises `CaptureError`."""
     options = [word for name in FIELDS for word in ("-e", name)]
     command = (PROGRAM, "-n", "-r", str(path), "-T", "fields", "-E", "separator=/t", *options)
     try:
@@ -221,7 +222,7 @@ def packets_of(path: Path) -> Iterator[Packet]:
 
 
 def packet_of(words: Sequence[str]) -> Packet:
-    """Reads the fields of one packet. Raises `CaptureError`."""
+    """Parses the fields of one packet. Raises `CaptureError`."""
     if len(words) != len(FIELDS):
         raise CaptureError(f"{PROGRAM} wrote {len(words)} fields of a packet instead of {len(FIELDS)}")
     fields = dict(zip(FIELDS, words, strict=True))
@@ -240,7 +241,7 @@ def packet_of(words: Sequence[str]) -> Packet:
 
 
 def _submessages(fields: dict[str, str]) -> tuple[Submessage, ...] | None:
-    """Returns those that name a writer; None where the fields don't add up to submessages."""
+    """Returns the submessages that name a writer; None if the fields don't match the submessages."""
     kinds = [kind for kind in _numbers(fields["rtps.sm.id"]) if kind in SEQUENCES]
     writers = _numbers(fields["rtps.sm.wrEntityId"])
     sequences = _numbers(fields["rtps.sm.seqNumber"])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log of what the conductor sees, for people and scripts that follow a trial from outside.
+"""A log of what the conductor observes, for people and scripts that follow a trial from outside.
 
-`LAGOMETER_EVENTS=FILE` names it; each line is a JSON object (docs/PROTOCOL.md, "Following a trial").
+`LAGOMETER_EVENTS=FILE` names it. Each line is a JSON object (docs/PROTOCOL.md, "Following a trial").
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class EventLog:
 
     @property
     def enabled(self) -> bool:
-        """Whether anybody asked for the log."""
+        """Whether the log was requested."""
         return self._descriptor >= 0
 
     def write(self, event: str, **values: object) -> None:

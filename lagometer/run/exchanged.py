@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hosts of a trial exchanged of their clocks, as statistics take it."""
+"""The time stamps that the hosts of a trial exchanged, in the form that statistics need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PPM = 1e-6
 
 
 def exchanges(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> tuple[HostExchanges, ...]:
-    """Returns the time stamps of each pair of hosts, brought to the conductor's clock as records are."""
+    """Returns the time stamps of each pair of hosts, converted to the conductor's clock like records."""
     by_name = {host.name: host for host in outcome.hosts}
     host_exchanges = []
     for host in outcome.hosts:
@@ -42,7 +42,8 @@ def _clock(host: HostOutcome) -> str:
 
 
 def _fastest(host: HostOutcome, study: Host) -> float:
-    """Returns by how much a clock may be fast or slow: its oscillator, and what NTP pulls it by, as seen."""
+    """Returns by how much a clock may be fast or slow: its oscillator's tolerance, plus the observed
+    correction by NTP."""
     clocks = _seen(host)
     if clocks is None or clocks.slewed_ns is None or not _is_pulled(clocks):
         return study.drift_ppm * PPM
@@ -55,12 +56,13 @@ def _seen(host: HostOutcome) -> Clocks | None:
 
 
 def _is_pulled(clocks: Clocks) -> bool:
-    """Whether CLOCK_MONOTONIC left CLOCK_MONOTONIC_RAW by more than reading them may show."""
+    """Whether CLOCK_MONOTONIC drifted from CLOCK_MONOTONIC_RAW by more than the uncertainty of the
+    readings."""
     return abs(clocks.slewed_ns or 0) > clocks.uncertainty_ns
 
 
 def slewed(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> list[str]:
-    """Returns a warning for each host whose clock was pulled by more than it may be off by itself."""
+    """Returns a warning for each host whose clock was corrected by more than its own drift."""
     warnings = []
     for host in outcome.hosts if any(other.exchanged for other in outcome.hosts) else ():
         clocks = _seen(host)
@@ -76,5 +78,6 @@ def slewed(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> list[str]:
 
 
 def _apart(one: float, other: float) -> float:
-    """Returns how fast one clock may run away from another, by the first: both off in opposite directions."""
+    """Returns how fast one clock may drift from another, measured by the first: both off in opposite
+    directions."""
     return (1 + other) / (1 - one) - 1

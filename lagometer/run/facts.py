@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts together what is known of a trial beside its records: the input of estimates and verdicts."""
+"""Collects what is known about a trial besides its records: the input of estimates and verdicts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def trial_facts(
     reasons: tuple[str, ...] = (),
     hosts: Mapping[str, Host] | None = None,
 ) -> TrialFacts:
-    """Returns the facts of one trial; reasons: those found after the conductor's; hosts: the study's."""
+    """Returns the facts of one trial. reasons: those found after the conductor's; hosts: the study's."""
     done = [worker.done for worker in outcome.workers if worker.done is not None]
     warnings = [
         f"{worker.name}: {warning}"
@@ -91,7 +91,7 @@ def trial_facts(
 
 
 def past_the_link(cell: Cell, observation: Observed | None) -> list[str]:
-    """Why this is not a trial of its link: on one host messages can go another way."""
+    """Why this trial did not use its link: on one host messages can take another way."""
     if cell.link is None or observation is None or len(cell.hosts) > 1:
         return []
     crossing = crossing_edges(cell)
@@ -104,16 +104,16 @@ def past_the_link(cell: Cell, observation: Observed | None) -> list[str]:
 
 
 def crossing_edges(cell: Cell) -> list[str]:
-    """Returns the edges whose messages go from one host to another, of one host from one process to
-    another: over the link, if the cell has one."""
+    """Returns the edges whose messages go over the link, if the cell has one: from one host to another, or on
+    one host from one process to another."""
     worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
     place_of = cell.host_of if len(cell.hosts) > 1 else worker_of
     return [edge.name for edge in cell.graph.edges() if place_of[edge.publisher] != place_of[edge.subscriber]]
 
 
 def outage_recoveries(cell: Cell, outcome: TrialOutcome, samples: pl.DataFrame) -> list[Mapping[str, Any]]:
-    """Returns how long after each outage of the link messages came through again, by edge. Nothing where
-    hosts have clocks of their own: a recovery is told on one."""
+    """Returns how long after each outage of the link messages arrived again, by edge. Empty if hosts have
+    clocks of their own: a recovery needs one clock."""
     if cell.link is None or not cell.link.changes or not all(host.clock.same for host in outcome.hosts):
         return []
     length_ns = outcome.measure_end_ns - outcome.measure_begin_ns
@@ -123,7 +123,8 @@ def outage_recoveries(cell: Cell, outcome: TrialOutcome, samples: pl.DataFrame) 
 
 
 def builds_for_tests(workers: Sequence[WorkerOutcome]) -> list[str]:
-    """A warning for each adapter whose version says that it was built to be tested, not to be measured."""
+    """Returns a warning for each adapter whose version says that it was built for tests, not for
+    measurements."""
     versions = {
         adapter.name: adapter.library_version or ""
         for worker in workers
@@ -138,7 +139,7 @@ def builds_for_tests(workers: Sequence[WorkerOutcome]) -> list[str]:
 
 
 def _startup_ns(workers: Sequence[WorkerOutcome]) -> dict[str, int]:
-    """Returns when the last worker had come so far; without those that some never came to."""
+    """Returns when the last worker reached each step, without steps that some workers never reached."""
     return {
         name: max(worker.startup_ns[name] for worker in workers)
         for name in STARTUP.values()
@@ -147,9 +148,9 @@ def _startup_ns(workers: Sequence[WorkerOutcome]) -> dict[str, int]:
 
 
 def observed(cell: Cell, outcome: TrialOutcome, wire: Mapping[str, int]) -> Observed | None:
-    """Returns what was seen of the trial from outside; None if it ended before its common start.
+    """Returns what was observed of the trial from outside; None if it ended before its common start.
 
-    wire: what its captured packets amount to.
+    wire: the counts of its captured packets.
     """
     evidence = outcome.evidence
     if evidence is None:
@@ -211,8 +212,8 @@ def _joined_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, int]:
 
 
 def _join_startup_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, dict[str, int]]:
-    """Returns how long each node that joined late took to come up: its process, which starts with the others
-    and waits, and its participants, from when it was let in."""
+    """Returns how long each node that joined late took to start: its process, which starts with the others
+    and waits, and its participants, counted from its admission."""
     by_node: dict[str, dict[str, int]] = {}
     for worker in outcome.workers:
         startup_ns = worker.startup_ns
@@ -231,9 +232,10 @@ def edge_specs(
     begin_ns: int = 0,
     clocks: Mapping[str, str] | None = None,
 ) -> tuple[EdgeSpec, ...]:
-    """Returns every stream as every reader of it sees it.
+    """Returns every stream as each of its readers sees it.
 
-    joined_ns: of the nodes that came late; begin_ns: the common start; clocks: host → whose clock it has.
+    joined_ns: of the nodes that joined late; begin_ns: the common start; clocks: host → the host whose clock
+    it has.
     """
     joined = joined_ns or {}
     left_ns = {node.name: begin_ns + node.stop_ns for node in cell.graph.nodes if node.stop_ns}
@@ -275,24 +277,25 @@ def edge_specs(
 
 
 def clocks_of(outcome: TrialOutcome) -> dict[str, str]:
-    """Returns of each host whose clock it has: empty for the conductor's."""
+    """Returns for each host whose clock it has: empty for the conductor's."""
     return {host.name: "" if host.clock.same else host.name for host in outcome.hosts}
 
 
 def chain_specs(graph: Graph) -> tuple[ChainSpec, ...]:
-    """Returns the named chains, and whether each comes back to the node where it began, once."""
+    """Returns the named chains, and whether each returns exactly once to the node where it began."""
     edges = {edge.name: edge for edge in graph.edges()}
     specs = []
     for chain in graph.chains:
         first = edges[chain.edges[0]].publisher
-        # Half of what goes to and fro several times, as an action does, is no way from one end to the other.
+        # If messages go back and forth several times, as in an action, half of the chain is not a one-way
+        # path.
         back = [edges[name].subscriber == first for name in chain.edges]
         specs.append(ChainSpec(chain.name, chain.edges, returns=back[-1] and sum(back) == 1))
     return tuple(specs)
 
 
 def _timers(graph: Graph) -> dict[int, Rule]:
-    """Returns the timer of each stream that a timer, and nothing else, sends on."""
+    """Returns the timer of each stream that is sent only by that timer."""
     timers: dict[int, Rule] = {}
     shared: set[int] = set()
     for rule in graph.rules:
@@ -306,11 +309,11 @@ def _timers(graph: Graph) -> dict[int, Rule]:
 
 
 def _writer_facts(writer_done: WriterDone, timer: Rule | None, graph: Graph) -> WriterFacts:
-    """Returns what a worker said of a writer, and what is known of the schedule by which it sends."""
+    """Returns what a worker reported about a writer, and what is known of its schedule."""
     facts = WriterFacts(**writer_done.model_dump())
     if timer is None:
         return facts
-    # What one that joins late or leaves early has to send its worker counts.
+    # If a node joins late or leaves early, its worker counts the messages that are due.
     partly = graph.start_ns(timer.node) > 0 or graph.stop_ns(timer.node) > 0
     even = timer.schedule.kind == "periodic" and not timer.jitter_ns and not partly
     period_ns = timer.period_ns if even else None

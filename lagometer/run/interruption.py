@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM as a descriptor to wait on and a question to ask, never as an exception in mid-air."""
+"""Ctrl-C and SIGTERM as a descriptor to wait on and a state to query, never as an exception at a random
+point."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruption:
-    """Catches the first signal, to be handled between two steps; a second one ends the process at once.
+    """Catches the first signal, to be handled between two steps. A second signal ends the process
+    immediately.
 
-    Ending at once is safe: the workers' namespaces end with this process, and files are replaced atomically.
+    Ending immediately is safe: the workers' namespaces end with this process, and files are replaced
+    atomically.
     """
 
     def __init__(self) -> None:
@@ -43,11 +46,11 @@ class Interruption:
         os.close(self._writer)
 
     def descriptor(self) -> int:
-        """Returns the descriptor that becomes readable when a signal came."""
+        """Returns the descriptor that becomes readable when a signal has arrived."""
         return self._reader
 
     def check(self) -> None:
-        """Raises `Interrupted` if a signal came."""
+        """Raises `Interrupted` if a signal has arrived."""
         with contextlib.suppress(BlockingIOError):
             os.read(self._reader, 64)
         if self.signal_number is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which order a campaign's trials are carried out, and which cells stand beside the study's own."""
+"""The order of a campaign's trials, and which cells run in addition to the study's own."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from lagometer.study import Adapter, Cell, Excluded, Study
 from lagometer.study.matrix import TRIAL_OVERHEAD_NS, expand
 
 CONTROL_DURATION_MAX_NS = 500_000_000
-# Long trials, unless the study tells their length: of the campaign's time, all of them together; but each at
-# least so many times as long as a short one, and at most a minute.
+# Long trials, unless the study sets their length: all of them together take this share of the campaign's
+# time, but each is at least this many times as long as a short one, and at most a minute.
 LONG_SHARE = 0.1
 LONG_TIMES_MIN = 3
 LONG_MAX_NS = 60_000_000_000
 
 
 def blocks(cells: Sequence[Cell], seed: int) -> Iterator[list[Cell]]:
-    """Gives randomised complete blocks without end: each holds every cell once, in an order of its own.
+    """Yields randomised complete blocks without end: each contains every cell once, in its own order.
 
-    So a drift of the machine spreads over all cells instead of being mistaken for a difference between them.
+    So a drift of the machine spreads over all cells and is not mistaken for a difference between them.
     """
     generator = random.Random(seed)
     while True:
@@ -31,7 +31,7 @@ def blocks(cells: Sequence[Cell], seed: int) -> Iterator[list[Cell]]:
 
 
 def trial_order(cells: Sequence[Cell], trials: int, seed: int) -> list[tuple[Cell, int]]:
-    """Returns all trials of a campaign that has so many blocks."""
+    """Returns all trials of a campaign with this many blocks."""
     in_turn = zip(range(trials), blocks(cells, seed), strict=False)
     return [(cell, trial) for trial, block in in_turn for cell in block]
 
@@ -39,9 +39,9 @@ def trial_order(cells: Sequence[Cell], trials: int, seed: int) -> list[tuple[Cel
 def control_cell(
     study: Study, adapters: Mapping[str, Adapter]
 ) -> tuple[Study, Cell] | tuple[None, Excluded | None]:
-    """Returns the control cell and the study that it is carried out by; or why there is none.
+    """Returns the control cell and the study to run it with; or why there is none.
 
-    Its trials are no longer than half a second: it shows the machine's drift, not a tail. None beside None:
+    Its trials are no longer than half a second: it shows the machine's drift, not a tail. Both are None if
     the study asks for no control.
     """
     if study.control is None:
@@ -62,7 +62,7 @@ def control_cell(
 
 
 def least_ns(study: Study, cells: Sequence[Cell]) -> int:
-    """The time that the fewest trials of these cells take, about; by the study alone."""
+    """The approximate time that the minimum number of trials of these cells takes, from the study only."""
     studies = [study.of(cell) for cell in cells]
     return sum(
         cell_study.fewest_trials() * (cell_study.trial_ns() + TRIAL_OVERHEAD_NS) for cell_study in studies
@@ -70,7 +70,8 @@ def least_ns(study: Study, cells: Sequence[Cell]) -> int:
 
 
 def long_trial_ns(study: Study, cells: Sequence[Cell]) -> int:
-    """The measure phase of each long trial; 0 for none. By itself a study has them with `precision`."""
+    """The measure phase of each long trial; 0 for none. By default, studies with `precision` have long
+    trials."""
     if study.long_trial_ns is not None or study.precision is None:
         return study.long_trial_ns or 0
     beside_ns = study.trial_ns() - study.duration_ns + TRIAL_OVERHEAD_NS
@@ -79,7 +80,8 @@ def long_trial_ns(study: Study, cells: Sequence[Cell]) -> int:
 
 
 def long_trial_cells(study: Study, cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """Returns one cell of each family (the cells of one adapter and workload), drawn under the seed."""
+    """Returns one cell of each family (the cells of one adapter and workload), drawn with the study's
+    seed."""
     if not long_trial_ns(study, cells):
         return ()
     generator = random.Random(study.seed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a campaign will take: from its study, and from what earlier trials took and how they spread."""
+"""How long a campaign will take: from its study, and from the duration and spread of earlier trials."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """Time in all, with control, long trials and floor, and how many trials of the study's cells that is.
+    """The total time, including control, long trials and floor, and the number of trials of the study's
+    cells.
 
-    least_s, most_s: the bounds, equal where the number of trials is fixed; earlier: the campaign whose trials
-    tell overhead and spread; None where usual values stand in, and an adaptive study's trials are a guess.
+    least_s, most_s: the bounds, equal if the number of trials is fixed; earlier: the campaign that provides
+    overhead and spread. If it is None, typical values replace them, and the number of trials of an adaptive
+    study is a guess.
     """
 
     seconds: float
@@ -40,19 +42,22 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Experience:
-    """What earlier trials took beyond their phases, in s, and how the p50 of a cell's trials spread."""
+    """How much longer than their phases earlier trials took, in s, and the spread of the p50 of a cell's
+    trials."""
 
     overhead_s: Mapping[str, float]  # by adapter
     relative_sd: Mapping[str, float]  # by cell
 
     def overhead_of(self, cell: Cell) -> float:
-        """Of a trial of this cell; that of other adapters, or a usual one, where it was never carried out."""
+        """The overhead of a trial of this cell. If it was never run, that of other adapters, or a typical
+        one."""
         usual_s = TRIAL_OVERHEAD_NS / NS_PER_S
         all_s = statistics.median(self.overhead_s.values()) if self.overhead_s else usual_s
         return self.overhead_s.get(cell.factors.adapter, all_s)
 
     def spread_of(self, cell: Cell) -> float | None:
-        """Standard deviation over mean, for a new cell the median of the others'; None if none is known."""
+        """Standard deviation divided by mean, for a new cell the median of the others; None if none is
+        known."""
         if not self.relative_sd:
             return None
         return self.relative_sd.get(cell.id, statistics.median(self.relative_sd.values()))
@@ -61,7 +66,7 @@ class Experience:
 def predict(
     study: Study, cells: Sequence[Cell], adapters: Mapping[str, Adapter], directory: Path
 ) -> Prediction:
-    """Predicts the time of a campaign of these cells; `directory`: where an earlier one may lie."""
+    """Predicts the time of a campaign of these cells. `directory`: where an earlier campaign may be."""
     earlier = _earlier(directory)
     experience = experience_of(earlier) if earlier is not None else Experience({}, {})
     expected = least = most = 0.0
@@ -88,7 +93,7 @@ def predict(
 
 
 def trials_of(study: Study, trial_s: float, relative_sd: float | None) -> tuple[int, int, int]:
-    """The fewest, the expected and the highest number of trials of a cell, each of which takes `trial_s`."""
+    """The lowest, the expected and the highest number of trials of a cell if each takes `trial_s`."""
     bounds = Bounds.of_study(study.as_json())
     if bounds is None:
         return study.fewest_trials(), study.fewest_trials(), study.most_trials()
@@ -100,7 +105,7 @@ def trials_of(study: Study, trial_s: float, relative_sd: float | None) -> tuple[
 
 
 def experience_of(campaign: Campaign) -> Experience:
-    """What a campaign's trials took beyond their phases, and how their medians spread."""
+    """How much longer than their phases a campaign's trials took, and the spread of their medians."""
     study = campaign.manifest.get("study", {})
     factors = {item["id"]: item.get("factors", {}) for item in campaign.manifest.get("cells", [])}
     overhead: dict[str, list[float]] = {}
@@ -122,7 +127,7 @@ def experience_of(campaign: Campaign) -> Experience:
 
 
 def _phases_s(study: Mapping[str, object]) -> float:
-    """What the phases of one trial take, of a study or a part as its manifest has it."""
+    """The duration of the phases of one trial, for a study or a part as in its manifest."""
     known = (study.get(f"{phase}_ns", 0) for phase in ("warmup", "duration", "drain"))
     return sum(phase_ns for phase_ns in known if isinstance(phase_ns, int)) / NS_PER_S
 
@@ -130,7 +135,7 @@ def _phases_s(study: Mapping[str, object]) -> float:
 def _beside_s(
     study: Study, cells: Sequence[Cell], adapters: Mapping[str, Adapter], blocks: int, experience: Experience
 ) -> float:
-    """The time of the control's trials, one a block, and of the long ones."""
+    """The time of the control's trials, one per block, and of the long trials."""
     longer = replace(study, duration_ns=long_trial_ns(study, cells))
     other_trials = [(longer, cell, 1) for cell in long_trial_cells(study, cells)]
     control_study, control = control_cell(study, adapters)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows how far a campaign is, on standard error and between trials only.
+"""Shows the progress of a campaign on standard error, only between trials.
 
-Nothing is printed and no thread runs while a trial measures: the bar is redrawn by hand.
+While a trial measures, nothing is printed and no thread runs: the bar is redrawn explicitly.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lagometer.stats.verdict.validity import is_saturated
 
 
 class CampaignProgress:
-    """A bar on a terminal, one plain line for each trial elsewhere; silent once nobody reads any more."""
+    """A bar on a terminal, otherwise one plain line for each trial. Silent once nobody reads it any more."""
 
     def __init__(self, total: int, predicted_trial_s: float, stream: TextIO | None = None) -> None:
         stream = stream if stream is not None else sys.stderr
-        # Results matter, the progress doesn't.
+        # Results matter, progress doesn't.
         self._stream = Unfailing(stream) if stream is not None else None
         self._total = total
         self._done = self._failed = 0
@@ -53,7 +53,7 @@ class CampaignProgress:
         self._bar = None
 
     def expect(self, total: int) -> None:
-        """Says how many trials there will be, where that is learnt on the way."""
+        """Sets the number of trials, if it only becomes known during the campaign."""
         self._total = max(total, self._done)
 
     def begin(self, cell: str, trial: int) -> None:
@@ -62,7 +62,7 @@ class CampaignProgress:
             self._draw(f"{cell} #{trial}")
 
     def end(self, cell: str, trial: int, valid: bool, reasons: list[str], seconds: float) -> None:
-        """Counts a trial; `seconds` is what it took in all."""
+        """Counts a trial; `seconds`: its total duration."""
         self._done += 1
         saturated = not valid and is_saturated(reasons)
         self._failed += not valid and not saturated
@@ -74,7 +74,7 @@ class CampaignProgress:
             self._bar.console.print(f"{cell} #{trial}: {verdict}", markup=False, highlight=False)
 
     def note(self, text: str) -> None:
-        """Says something that isn't about one trial."""
+        """Prints a note that isn't about one trial."""
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
         else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the processes of a trial cost: the file of it, the trial's columns, and its part of the journal."""
+"""What the processes of a trial cost: its file, the trial's columns, and its part of the journal."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Number = int | None
 
 @dataclass(frozen=True)
 class TrialResources:
-    """columns: by the names of `RESOURCE_COUNTS`, None where not known; journal: what the views show beside
-    them; frame: by `RESOURCES_SCHEMA`."""
+    """columns: by the names of `RESOURCE_COUNTS`, None if not known; journal: what the views show next to the
+    columns; frame: as in `RESOURCES_SCHEMA`."""
 
     columns: Mapping[str, Number]
     journal: Mapping[str, Any]
@@ -33,8 +33,8 @@ class TrialResources:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A process, and what was seen of its host's part. share: by how much its counts
-    are multiplied to be those of the measure phase alone; None where that is not known."""
+    """A process, and what was observed of it. share: factor that converts its counts to the measure phase
+    alone; None if it is not known."""
 
     host: str
     name: str
@@ -45,7 +45,7 @@ class _Seen:
 def trial_resources(
     cell: Cell, outcome: TrialOutcome, adapters: Mapping[str, Adapter]
 ) -> TrialResources | None:
-    """Returns what a trial cost, all hosts together; None where one was not looked at."""
+    """Returns the cost of a trial, for all hosts together; None if one host was not observed."""
     observed = [
         (host, host.evidence.resources if host.evidence is not None else None) for host in outcome.hosts
     ]
@@ -76,7 +76,7 @@ def _sidecars(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[Any]:
 
 
 def _share(began_ns: int | None, resources: Resources) -> float | None:
-    """Returns the measure phase over the time in which messages were sent between the two looks."""
+    """Returns the measure phase divided by the time in which messages were sent between the two readings."""
     if began_ns is None or resources.measure_end_ns <= began_ns:
         return None
     return (resources.measure_end_ns - resources.measure_begin_ns) / (resources.measure_end_ns - began_ns)
@@ -127,7 +127,7 @@ def _columns(
 
 
 def _threads(use: ProcessUse, group_of: Callable[[str], str]) -> Number:
-    """How many threads a process has, without those of a tracer that it has loaded."""
+    """The number of threads of a process, without those of a tracer that it has loaded."""
     if use.account is None:
         return None
     names = [thread.name for thread in use.account.threads.values()]
@@ -148,8 +148,8 @@ _OF_ACCOUNTS: Mapping[str, Callable[[Account], int]] = {
 
 
 def _libraries(processes: Sequence[_Seen], group_of: Callable[[str], str]) -> dict[str, dict[str, Any]]:
-    """Returns the sizes of each group, and its files: each file of a host counts once, however many processes
-    have loaded it, with its largest size."""
+    """Returns the sizes of each group, and its files. Each file of a host counts once, with its largest size,
+    however many processes have loaded it."""
     files: dict[tuple[str, str], tuple[int, int]] = {}
     for process in processes:
         for library in process.use.memory.libraries if process.use.memory is not None else ():
@@ -216,7 +216,7 @@ def _frame(processes: Sequence[_Seen], group_of: Callable[[str], str]) -> pl.Dat
 
 
 def _rows(process: _Seen, group_of: Callable[[str], str]) -> Iterator[dict[str, object]]:
-    """Gives the row of a process, then those of its threads and libraries."""
+    """Yields the row of a process, then those of its threads and libraries."""
     use, account, memory = process.use, process.use.account, process.use.memory
     common = {"host": process.host, "process": process.name, "kind": use.kind}
     row: dict[str, object] = {**common, "what": "process", "name": process.name, "share": process.share}
@@ -255,7 +255,7 @@ def _rows(process: _Seen, group_of: Callable[[str], str]) -> Iterator[dict[str, 
 
 
 def _sum(figures: Iterable[Number]) -> Number:
-    """Returns the sum; None if one is not known."""
+    """Returns the sum; None if a figure is not known."""
     total = 0
     for figure in figures:
         if figure is None:
@@ -265,7 +265,7 @@ def _sum(figures: Iterable[Number]) -> Number:
 
 
 def _scaled(figures: Iterable[tuple[Number, float | None]]) -> Number:
-    """Returns the sum of counts, each for the measure phase alone; None if one is not known."""
+    """Returns the sum of counts, each converted to the measure phase alone; None if one is not known."""
     total = 0.0
     for figure, share in figures:
         if figure is None or share is None:

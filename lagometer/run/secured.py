@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The factor `security`: what a trial's participants are secured with, and whether they say they are."""
+"""The factor `security`: how a trial's participants are secured, and whether they confirm it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Secured:
-    """What the participants of one trial have. kind: of the cell; files: by host, text by name in the trial's
-    folder; reasons: why there are none."""
+    """What secures the participants of one trial. kind: the cell's; files: by host, text by name in the
+    trial's folder; reasons: why there are no files."""
 
     kind: str = NONE
     files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
 
     def noted(self, outcome: TrialOutcome) -> TrialOutcome:
-        """The outcome of the trial with what was wrong of it: participants that say something else."""
+        """The outcome of the trial, with a reason for each participant that reports a different kind."""
         problems: dict[str, None] = {}
         for worker in outcome.workers:
             for setting in worker.ready.settings if worker.ready is not None else ():
@@ -37,7 +37,7 @@ class Secured:
 
 
 def secured_for(cell: Cell, plans: Sequence[Plan]) -> Secured:
-    """Makes what the participants of one trial need; those of a host get their own keys alone."""
+    """Makes what the participants of one trial need. Each host gets only the keys of its own participants."""
     kind = cell.factors.security
     if kind == "none":
         return Secured()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What carried the messages of each edge, told from outside and held against what the adapters claim.
+"""Which transport carried the messages of each edge, judged from outside and compared with the adapters'
+claims.
 
-Descriptors and mappings of the two processes say what is there; the counters of the loopback, or of the
-receiver's links where the two are on different hosts, say whether the payload went that way. What neither
-decides stays possible: only a claim that can't be true is a mismatch.
+Descriptors and mappings of the two processes show which transports exist. The counters of the loopback, or of
+the receiver's links if the two are on different hosts, show whether the payload went over the network. A
+transport that neither rules out stays possible: only a claim that can't be true is a mismatch.
 """
 
 from __future__ import annotations
@@ -21,21 +22,20 @@ from lagometer.study.graph import Edge
 
 ORDER = ("process", "shared-memory", "unix-socket", "tcp", "udp")
 OVER_NETWORK = frozenset({"tcp", "udp"})
-WITHIN_HOST = frozenset({"process", "unix-socket"})  # and shared memory, which shows itself
-CARRIED_SHARE_MIN = 0.9  # of the payload received: less than that did not all go over the network
-ABSENT_SHARE_MAX = 0.5  # more than that may have
-# Discovery, heartbeats and acknowledgements go over the network even where messages do not; where messages
-# do not stand out from that, nothing is concluded.
+WITHIN_HOST = frozenset({"process", "unix-socket"})  # shared memory is too, but it is detected directly
+CARRIED_SHARE_MIN = 0.9  # of the received payload: with less, not all of it went over the network
+ABSENT_SHARE_MAX = 0.5  # with more, it may have
+# Discovery, heartbeats and acknowledgements go over the network even if messages do not. If messages do not
+# stand out from them, there is no conclusion.
 CONTROL_BYTES_PER_WORKER = 40_000
 CONTROL_BYTES_PER_WORKER_AND_S = 20_000
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What the loopback, or the links of a host, carried, and what it had to carry at least if all messages
-    went that way.
+    """What the loopback, or the links of a host, carried, and the minimum if all messages went that way.
 
-    over: whether the payload went that way; None if that can't be told.
+    over: whether the payload went that way; None if unknown.
     """
 
     way: str
@@ -46,7 +46,7 @@ class Traffic:
     over: bool | None
 
     def narrowed(self, possible: frozenset[str]) -> frozenset[str]:
-        """What remains possible in the light of the counters."""
+        """The ways that remain possible, given the counters."""
         if self.over is None:
             return possible
         if not self.over:
@@ -58,19 +58,19 @@ class Traffic:
 
     @property
     def seen(self) -> str:
-        """The same in words."""
+        """Returns the same in words."""
         return f"{self.carried_bytes} B over {self.way} for {self.payload_bytes} B received"
 
 
 def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
-    """Returns, for every edge of the cell, what is claimed and what can have carried its messages."""
+    """Returns, for every edge of the cell, the claimed transport and the possible ones."""
     evidence = outcome.evidence
     if evidence is None:
         return ()
     worker_of = {node: index for index, nodes in enumerate(cell.workers) for node in nodes}
     edges = cell.graph.edges()
     hosts = _Hosts(outcome)
-    # What stays within a process may not cross the loopback at all: judged only where nothing else does.
+    # Messages within a process need not cross the loopback: judge them only if there are no others.
     crossing = [edge for edge in edges if worker_of[edge.publisher] != worker_of[edge.subscriber]]
     counted = crossing or list(edges)
     loopback = _loopback_traffic(cell, outcome, counted) if evidence.private else None
@@ -100,9 +100,9 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
 def present(
     sender: Traces, receiver: Traces, same: bool, daemons: Sequence[Traces]
 ) -> tuple[frozenset[str], str]:
-    """Returns which ways the two processes have in common, and what they have, in words.
+    """Returns the ways that the two processes have in common, and the evidence in words.
 
-    Over TCP they may be joined by way of a daemon, such as a broker, that both are connected to.
+    TCP may also connect them through a daemon, such as a broker.
     """
     possible: set[str] = {"process"} if same else set()
     shared = [name for key, name in sender.memory.items() if key in receiver.memory]
@@ -127,23 +127,23 @@ def present(
 
 
 def _joined(one: Traces, other: Traces) -> list[Address]:
-    """Returns the ends in the one process of TCP connections to the other."""
+    """Returns the first process's ends of its TCP connections to the other."""
     return [end for end in one.connections if (end[1], end[0]) in other.connections]
 
 
 class _Hosts:
-    """The hosts of a trial's workers, as far as they differ in what can carry a message."""
+    """The hosts of a trial's workers, as far as they matter for the way of a message."""
 
     def __init__(self, outcome: TrialOutcome) -> None:
         self.name_of = {worker: host.name for host in outcome.hosts for worker in host.workers}
         self._hello = {host.name: host.hello for host in outcome.hosts}
 
     def apart(self, one: int, other: int) -> bool:
-        """Whether messages between two workers go over a link: each is in a network of its own."""
+        """Whether messages between two workers go over a link: each has its own network."""
         return self._said(one, "network") != self._said(other, "network")
 
     def one_kernel(self, one: int, other: int) -> bool:
-        """Whether both are on one machine, so that mappings of equal files are of one memory."""
+        """Whether both are on one machine, so mappings of equal files share memory."""
         return self._said(one, "boot") == self._said(other, "boot") != ""
 
     def _said(self, worker: int, key: str) -> str:
@@ -153,7 +153,7 @@ class _Hosts:
 def _link_traffic(
     cell: Cell, outcome: TrialOutcome, hosts: _Hosts, worker_of: Mapping[str, int]
 ) -> dict[str, Traffic]:
-    """Returns what the links of each host brought it, if messages come to it from others."""
+    """Returns what the links of each host brought in, if it receives messages from other hosts."""
     traffic_by_host = {}
     for host in outcome.hosts:
         incoming = [
@@ -171,7 +171,7 @@ def _link_traffic(
 
 
 def _loopback_traffic(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> Traffic | None:
-    """Returns what the loopback says of these edges; None where the kernel does not count."""
+    """Returns what the loopback counted for these edges; None if the kernel has no counter."""
     evidence = outcome.evidence
     assert evidence is not None
     carried_bytes = evidence.network.get("loopback_bytes")
@@ -199,9 +199,9 @@ def _traffic(
 
 
 def _received(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> dict[str, int]:
-    """Returns how many messages of each topic were received, at least.
+    """Returns the minimum number of messages received on each topic.
 
-    Of the readers of a topic the one that got most counts, since one transmission may serve them all.
+    Of a topic's readers, the one with the most messages counts, because one transmission may serve them all.
     """
     received = {
         (reader.node, reader.reader): reader.received
@@ -220,10 +220,10 @@ def _received(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> dict[
 def _claimed(
     cell: Cell, outcome: TrialOutcome, sender: int, receiver: int, topic: str, apart: bool
 ) -> str | None:
-    """Returns what the adapters of both ends say that they use; None if one of them does not say.
+    """Returns the transport that the adapters of both ends claim; None if one of them claims none.
 
-    The sender's preference comes first; an endpoint that says something knows better than its context. Two
-    adapters, and two hosts, have the network in common, not each other's memory.
+    The sender's preference comes first. A claim of an endpoint takes precedence over that of its context. Two
+    adapters, or two hosts, share the network but not memory.
     """
     traffic = cell.traffic[topic]
     alike = len(traffic.adapters) == 1 and not apart

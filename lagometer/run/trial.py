@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial of a cell from its plans to its figures: carried out, decoded, summarised, stored."""
+"""One trial of a cell from its plans to its figures: runs, decodes, summarises and stores it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WORKER = "lagometer-worker"
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a trial: what the conductor saw, every message, and the rows of cells.parquet."""
+    """The result of a trial: what the conductor observed, every message, and the rows of cells.parquet."""
 
     outcome: TrialOutcome
     samples: pl.DataFrame
@@ -71,22 +71,22 @@ class Trial:
 
     @property
     def reasons(self) -> list[str]:
-        """Why not; each begins with a code word of docs/methodology/validity.md."""
+        """Why it is not valid. Each reason begins with a code word of docs/methodology/validity.md."""
         return list(self.rows["reasons"][0].to_list())
 
     @property
     def warnings(self) -> list[str]:
-        """What was odd without making the figures wrong."""
+        """What was unusual without making the figures wrong."""
         return list(self.rows["warnings"][0].to_list())
 
 
 class TrialRunner:
-    """Carries out trials, one at a time."""
+    """Runs trials, one at a time."""
 
     def __init__(self, adapters: Mapping[str, Adapter], cells: Sequence[Cell] = ()) -> None:
-        """cells: of the campaign; hosts that have no lagometer get what these need."""
+        """cells: of the campaign; hosts without lagometer get what these cells need."""
         self._adapters = adapters
-        # How the worker of each adapter is started; what is not set up is said before the first trial.
+        # How the worker of each adapter is started. A missing setup is reported before the first trial.
         self._workers = {name: worker_command(adapter.sidecar.worker) for name, adapter in adapters.items()}
         self._numbers = itertools.count()
         self._tuner = Tuner()
@@ -100,7 +100,7 @@ class TrialRunner:
         self._launchers.close()
 
     def run(self, conductor: Conductor, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
-        """Carries out one trial by the study's phases and stores it. Raises `CannotStore`, `Interrupted`."""
+        """Runs one trial with the study's phases and stores it. Raises `CannotStore`, `Interrupted`."""
         began_s = time.monotonic()
         number, network = next(self._numbers), cell.factors.network
         links = [self._link(name, study) for name in cell.hosts]
@@ -133,8 +133,8 @@ class TrialRunner:
         return link
 
     def _forget(self, hosts: Sequence[str]) -> None:
-        """Has these hosts made again for the next trial, so that neither their link nor fragments that wait
-        for lost ones carry over."""
+        """Makes these hosts start fresh for the next trial, so neither their link nor incomplete fragments
+        carry over."""
         for name in hosts if len(hosts) > 1 else ():
             self._links.pop(name).close()
 
@@ -149,8 +149,8 @@ class TrialRunner:
         packets: Path,
         files: Mapping[str, str],
     ) -> HostPart:
-        """Returns what one host does in a trial. Daemons run beside the first host's workers; files:
-        text by name, for the trial's folder."""
+        """Returns what one host does in a trial. Daemons run next to the first host's workers. files: text by
+        name, for the trial's folder."""
         network, owner = cell.factors.network, link.process_id
         directory = directory_of(network, owner, number)
         local_plans = [plan for plan in plans if plan.worker.host == link.name]
@@ -182,22 +182,22 @@ class TrialRunner:
         )
 
     def _files(self, plans: Sequence[Plan], link: AgentLink) -> dict[str, str]:
-        """Returns the paths, by name, of what workers load and are: with another build elsewhere, figures of
-        two hosts are not of one middleware."""
+        """Returns the paths, by name, of the worker and what it loads: if builds differ between two hosts,
+        their figures are not about the same middleware."""
         files = {adapter.name: adapter.library for plan in plans for adapter in plan.adapters}
         programs = {self._workers[plan.adapters[0].name][0] for plan in plans}
         worker_program = str(worker_path())
         return {**files, **({WORKER: link.there(worker_program)} if worker_program in programs else {})}
 
     def _command(self, plan: Plan, study: Study, link: AgentLink, directory: str) -> Command:
-        """Returns how to start a worker; preloads must be in its environment before its first instruction."""
+        """Returns how to start a worker. Preloads must be in its environment before its first instruction."""
         preloads = [
             link.there(library)
             for adapter in plan.adapters
             for library in self._adapters[adapter.name].sidecar.preload
         ]
         environment = probe_environment(plan, directory) if study.layers else {}
-        if study.layers:  # in front of all others
+        if study.layers:  # before all others
             preloads = [
                 link.there(str(probe_path())),
                 *preloads,
@@ -210,7 +210,8 @@ class TrialRunner:
         return Command(tuple(map(link.there, words)), environment)
 
     def _leaves(self, plans: Sequence[Plan], network: str, directory: str) -> Leaves:
-        """Returns what on the host is the trial's to remove; a private machine goes with its namespaces."""
+        """Returns what the trial must remove from the host. A private machine disappears with its
+        namespaces."""
         if network == "private":
             return Leaves()
         names = dict.fromkeys(adapter.name for plan in plans for adapter in plan.adapters)
@@ -238,7 +239,7 @@ def _estimates(
 ) -> tuple[pl.DataFrame, pl.DataFrame, BesideSamples]:
     """Returns the samples of a trial, its rows of cells.parquet, its layer stamps and events.
 
-    Records that contradict themselves fail the trial; what a failed one left in memory is kept.
+    Contradictory records fail the trial. What a failed trial left in memory is kept.
     """
     lanes, problems = _lanes(outcome)
     known = trial_facts(cell, trial, outcome, problems, study.hosts)
@@ -295,13 +296,13 @@ def _lanes(outcome: TrialOutcome) -> tuple[list[Lane], tuple[str, ...]]:
             _refuse_others(worker_lanes, worker.index, places.get(worker.index, 0))
             lanes += on_our_clock(worker_lanes, offsets_ns.get(worker.index, 0))
         except RecordsError as error:
-            if not outcome.reasons:  # a killed worker's memory may be half made: its trial has failed anyway
+            if not outcome.reasons:  # a killed worker's memory may be incomplete: its trial failed anyway
                 problems.append(f"protocol-error: records of {worker.name}: {error}")
     return lanes, tuple(problems)
 
 
 def _refuse_others(lanes: Sequence[Lane], worker: int, host: int) -> None:
-    """Raises RecordsError for records of another worker or host, whose clock has another offset."""
+    """Raises RecordsError if the records are from another worker or host, whose clock has another offset."""
     for lane in lanes[:1]:
         if (lane.worker, lane.host) != (worker, host):
             raise RecordsError(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The factor `tuning`: the machine is tuned for one trial and put back after it, or by the next command."""
+"""The factor `tuning`: tunes the machine for one trial. Afterwards, or at the next command, it is
+reverted."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ NONE, LATENCY = "none", "latency"
 
 
 def put_machine_back() -> tuple[str, ...]:
-    """Undoes what the tuning of a killed lagometer left; returns a warning if there was any.
+    """Reverts what is left of a killed lagometer's tuning; returns a warning if there was any.
 
-    Raises `SetupMissing` where that is not possible.
+    Raises `SetupMissing` if that is not possible.
     """
     try:
         restored = Tuner().recover()
@@ -29,22 +30,22 @@ def put_machine_back() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of it: why the trial fails, and what could not be set."""
+    """The result: why the trial fails, and what could not be set."""
 
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def noted(self, outcome: TrialOutcome) -> TrialOutcome:
-        """The outcome of the trial with that."""
+        """The outcome of the trial with these reasons and warnings."""
         reasons, warnings = (*outcome.reasons, *self.reasons), (*outcome.warnings, *self.warnings)
         return replace(outcome, reasons=reasons, warnings=warnings)
 
 
 @contextlib.contextmanager
 def tuned_for(cell: Cell, tuner: Tuner) -> Iterator[Tuned]:
-    """Tunes the machine while the trial runs, if its cell asks for that.
+    """Tunes the machine while the trial runs, if its cell asks for it.
 
-    A cell that says how the machine is to be tuned fails on a machine that its user has tuned for good.
+    A cell that names a tuning fails on a machine that its user has tuned permanently.
     """
     if "tuning" not in cell.named:
         yield Tuned()
@@ -82,7 +83,7 @@ def _failed(*why: str) -> Tuned:
 
 
 def _warnings(tuning: Tuning) -> tuple[str, ...]:
-    """What could not be set, in one sentence; interrupts are only counted, since there are many."""
+    """What could not be set, in one sentence. Interrupts are only counted, because there are many."""
     undone = [change for change in tuning.changes if change.verdict in ("refused", "absent")]
     interrupts = sum(change.name.startswith("interrupt ") for change in undone)
     named = [f"{change.name} ({change.why})" for change in undone if not change.name.startswith("interrupt ")]

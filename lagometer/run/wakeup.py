@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine's floor: how late each CPU wakes a thread that sleeps, without any middleware (floor.json).
+"""The machine's floor: how late each CPU wakes a sleeping thread, without any middleware (floor.json).
 
-It is measured once, before the first trial of a campaign, by the worker's `--wake-up`.
+The worker's `--wake-up` measures it once, before the first trial of a campaign.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from lagometer.study import Cell, Study
 NS_PER_S = 1_000_000_000
 GRACE_S = 10.0
 TEXT_BYTES_MAX = 1 << 22
-# Without a length in the study: 10 s, which with a wake-up each millisecond has ten beyond p99.9; but at most
-# this share of the campaign's time.
+# If the study sets no length: 10 s, which with one wake-up per millisecond gives ten values beyond p99.9; but
+# at most this share of the campaign's time.
 SHARE = 0.1
 LEAST_NS, MOST_NS = NS_PER_S // 10, 10 * NS_PER_S
 
 
 class FloorError(Exception):
-    """The floor could not be measured: says what the worker said."""
+    """The floor could not be measured. Says what the worker reported."""
 
 
 class _Core(BaseModel):
@@ -49,7 +49,7 @@ class _Core(BaseModel):
 
 
 class _WakeUp(BaseModel):
-    """What `lagometer-worker --wake-up` says."""
+    """The output of `lagometer-worker --wake-up`."""
 
     model_config = ConfigDict(extra="forbid")
     policy: str
@@ -60,7 +60,7 @@ class _WakeUp(BaseModel):
 
 
 def floor_ns(study: Study, cells: Sequence[Cell], max_s: float | None = None) -> int:
-    """How long the floor of this campaign is to be measured; 0 for not at all. max_s: all that there is."""
+    """How long to measure the floor of this campaign; 0 to skip it. max_s: the time limit of the campaign."""
     if study.machine_floor_ns is not None:
         return study.machine_floor_ns
     campaign_ns = float(least_ns(study, cells))
@@ -87,7 +87,7 @@ def write_floor(
 def measure_floor(
     worker: Path, duration_ns: int, priority: int, interruption: Interruption
 ) -> dict[str, Any]:
-    """Returns floor.json as docs/FORMAT.md has it. Raises `FloorError`, `Interrupted`."""
+    """Returns floor.json in the form of docs/FORMAT.md. Raises `FloorError`, `Interrupted`."""
     measured = datetime.now(timezone.utc).isoformat(timespec="seconds")
     load, before = load_now(), ticks_now()
     duration_ms = max(1, duration_ns // 1_000_000)
@@ -113,14 +113,14 @@ def measure_floor(
 
 
 def _said(command: Sequence[str], seconds: float, interruption: Interruption) -> bytes:
-    """Runs the worker and returns its output; nothing of it runs afterwards."""
+    """Runs the worker and returns its output. Nothing of it runs afterwards."""
     try:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # a Ctrl-C on the terminal is ours to handle
+            start_new_session=True,  # we handle Ctrl-C on the terminal
         )
     except OSError as error:
         raise FloorError(f"{command[0]} can't be started: {error.strerror}") from error
@@ -151,7 +151,7 @@ def _said(command: Sequence[str], seconds: float, interruption: Interruption) ->
 
 
 def _steal_share(before: dict[str, int] | None, after: dict[str, int] | None) -> float | None:
-    """The share of all CPUs' time that a hypervisor gave to others meanwhile; None where it is not told."""
+    """The share of all CPUs' time that a hypervisor gave to others meanwhile; None if unknown."""
     if before is None or after is None or after["total"] <= before["total"]:
         return None
     return (after["steal"] - before["steal"]) / (after["total"] - before["total"])

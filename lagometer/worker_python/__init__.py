@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worker in Python: carries out one plan over a middleware's Python client library (docs/PROTOCOL.md).
+"""The worker in Python: runs one plan over a middleware's Python client library (docs/PROTOCOL.md).
 
-It rests on the standard library alone and uses nothing else of ours, as the worker in C++ does: what it
-imports would count into the memory and the start of the program that is measured.
+Like the worker in C++, it uses only the standard library and nothing else of ours: its imports would add to
+the memory and startup time of the measured program.
 """

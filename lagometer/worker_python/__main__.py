@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m lagometer.worker_python`: in place of `lagometer-worker`, for adapters written in Python."""
+"""`python -m lagometer.worker_python`: replaces `lagometer-worker` for adapters written in Python."""
 
 import sys
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an adapter in Python is: a module, named by `library` in its `adapter.json`, with two functions.
+"""The interface of an adapter in Python: a module, named by `library` in its `adapter.json`, with two
+functions.
 
     probe(options) -> Probe            which client library this is; starts nothing
     open_context(configuration) -> Context   one participant in one domain
 
-An adapter uses this file, arrivals.py and its client library, and nothing else of lagometer. What it can't do
-it refuses with `AdapterError` and a sentence, and declares in its sidecar; it never does something else
-instead.
-Nothing of an object is called from two threads at once, but for `Waitset.trigger`. An adapter may have
-threads of its own, which `Context.close` ends and waits for; one that dies of an exception fails the trial.
+An adapter uses this file, arrivals.py and its client library, and nothing else of lagometer. If it can't do
+something, it raises `AdapterError` with a sentence and declares that in its sidecar; it never does
+something else instead.
+The worker never calls an object from two threads at once, except `Waitset.trigger`. An adapter may have its
+own threads, which `Context.close` ends and joins. If one of them dies of an exception, the trial fails.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
-MODULES = "lagometer_adapter_"  # an adapter's module is called this and the stem of its file
-TAKE_MAX = 8  # payloads that one take() gives at most; fewer: there is no more
+MODULES = "lagometer_adapter_"  # prefix of an adapter's module name; the stem of its file follows
+TAKE_MAX = 8  # maximum number of payloads per take(); fewer: there is no more
 
 
 class AdapterError(Exception):
-    """What was wrong, where, and what to do."""
+    """The message says what was wrong, where, and how to fix it."""
 
 
 class AdapterMissing(AdapterError):
@@ -35,10 +36,10 @@ class AdapterMissing(AdapterError):
 
 @dataclass(frozen=True)
 class ContextConfiguration:
-    """profile: `default` (as the vendor ships it) or `matched`; options: those that a study sets, without
-    the interpreter's; network: what lagometer knows better, such as `loopback` and the number of `peers`;
-    runtime_directory: a folder that all processes of a trial share and that goes with it, for an
-    adapter's own files; make folders in it with exist_ok, since every process does."""
+    """profile: `default` (as the vendor ships it) or `matched`; options: those that a study sets, without the
+    interpreter's; network: what lagometer knows about it, such as `loopback` and the number of `peers`;
+    runtime_directory: a folder for an adapter's own files. All processes of a trial share it, and it is
+    removed with the trial. Make folders in it with exist_ok, because every process does."""
 
     domain: int
     name: str
@@ -50,8 +51,8 @@ class ContextConfiguration:
 
 @dataclass(frozen=True)
 class Qos:
-    """Quality of service; None: the vendor's default. others: policies asked for that no adapter in Python
-    has; blocking_ns_max: the longest that a reliable writer may wait for room."""
+    """Quality of service; None: the vendor's default. others: requested policies that no adapter in Python
+    supports; blocking_ns_max: how long a reliable writer may wait for room."""
 
     reliability: str | None = None
     history: str | None = None
@@ -74,7 +75,7 @@ class EndpointConfiguration:
 
 @dataclass(frozen=True)
 class Probe:
-    """version: of the client library; abilities, limits: as in the sidecar, but found out here and now."""
+    """version: of the client library; abilities, limits: as in the sidecar, but determined at run time."""
 
     version: str
     abilities: Mapping[str, Any]
@@ -82,58 +83,59 @@ class Probe:
 
 
 class Writer(Protocol):
-    """One publisher. origin: whose memory `borrow` shows (`loaned`, `native`, `copied`)."""
+    """One publisher. origin: the owner of the memory that `borrow` returns (`loaned`, `native`, `copied`)."""
 
     origin: str
 
     def borrow(self, size: int) -> bytearray | memoryview:
-        """Returns where a payload of so many bytes is to be written; the caller's until `commit`."""
+        """Returns a buffer for a payload of this size. The caller owns it until `commit`."""
 
     def commit(self) -> bool:
-        """Publishes what was borrowed last. True: accepted, also if it may still be lost on the way; False:
-        not accepted now, and gone. Anything else, such as None, is refused."""
+        """Publishes the last borrowed buffer. True: accepted, even if it may still be lost on the way; False:
+        not accepted now, and dropped. Anything else, such as None, is an error."""
 
     def matched_readers(self) -> int:
-        """How many readers the client library knows, 0 if it can't tell. Asked before each probe, so that a
-        library which finds readers only if asked looks for them here."""
+        """Returns how many readers the client library knows, 0 if it can't tell. The worker asks before each
+        probe, so a library that finds readers only on request looks for them here."""
 
     def counters(self) -> dict[str, int]:
-        """What the middleware can tell of lost, rejected, overwritten, deadline_missed, resent."""
+        """Returns the middleware's counters, as far as it has them: lost, rejected, overwritten,
+        deadline_missed, resent."""
 
     def describe(self) -> dict[str, Any]:
-        """Effective settings: {"settings": {NAME: {"value": …, "default": …}}, "paste": [{"file": …,
-        "text": …}]}, and if known "observed" and "transport"; docs/ADAPTERS.md says what belongs there."""
+        """Returns the effective settings: {"settings": {NAME: {"value": …, "default": …}}, "paste": [{"file":
+        …, "text": …}]}, and if known "observed" and "transport"; see docs/ADAPTERS.md."""
 
 
 class Reader(Protocol):
     """One subscriber."""
 
     def enable(self) -> None:
-        """Nothing arrives before."""
+        """Starts reception. Nothing arrives before."""
 
     def take(self) -> Sequence[Any]:
-        """Returns up to TAKE_MAX payloads, the oldest first, as the client library gives them: each something
-        that can be sliced into numbers from 0 to 255. An empty list if there is none. Never waits."""
+        """Returns up to TAKE_MAX payloads, the oldest first, as the client library provides them: slicing a
+        payload must give numbers from 0 to 255. Returns an empty list if there is no payload. Never waits."""
 
     def counters(self) -> dict[str, int]:
-        """As of a writer."""
+        """See Writer."""
 
     def describe(self) -> dict[str, Any]:
-        """As of a writer."""
+        """See Writer."""
 
 
 class ReplyWriter(Writer, Protocol):
     """A server's writer of replies."""
 
     def answer(self, request: Any) -> None:
-        """What is borrowed and committed next answers this request, as the reader's `take` gave it."""
+        """The next borrowed and committed buffer answers this request, as returned by the reader's `take`."""
 
 
 @runtime_checkable
 class Services(Protocol):
-    """Of a context, where the client library itself has request and reply. A client and a server are a writer
-    and a reader, which are used like others. A client gets the replies to its own requests alone, and several
-    of its requests may be under way."""
+    """Implemented by a context if the client library itself supports request and reply. A client and a server
+    are a writer and a reader, used like others. A client receives only the replies to its own requests, and
+    may have several requests in flight."""
 
     def create_client(
         self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
@@ -147,41 +149,41 @@ class Services(Protocol):
 
 
 class Waitset(Protocol):
-    """What one thread can block on until one of its readers has data."""
+    """Lets one thread block until one of its readers has data."""
 
     def wait(self, until_ns: int | None) -> bool:
-        """Waits for data, `trigger` or this time on CLOCK_MONOTONIC (None: for ever); False: nothing came."""
+        """Waits for data, `trigger` or this time on CLOCK_MONOTONIC (None: forever). False: no data."""
 
     def trigger(self) -> None:
-        """Ends one wait, present or next. From any thread."""
+        """Ends the current or the next wait. May be called from any thread."""
 
     def close(self) -> None:
-        """Gives it back, before its readers are."""
+        """Releases it; called before its readers are closed."""
 
 
 class Context(Protocol):
-    """One participant; everything else lives in it."""
+    """One participant. It owns everything else."""
 
     def create_writer(self, endpoint: EndpointConfiguration) -> Writer:
         """Makes a publisher."""
 
     def create_reader(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> Reader:
-        """Makes a subscriber; with the dispatch `listener` it calls `on_data` on the client's own thread,
-        never twice at once."""
+        """Makes a subscriber. With the dispatch `listener` it calls `on_data` on the client library's own
+        thread, never twice at once."""
 
     def create_waitset(self, readers: Sequence[Reader]) -> Waitset:
-        """Makes a waitset of readers that are enabled."""
+        """Makes a waitset for enabled readers."""
 
     def describe(self) -> dict[str, Any]:
-        """As of a writer."""
+        """See Writer."""
 
     def close(self) -> None:
-        """Destroys the readers and writers, and itself; no callback runs afterwards."""
+        """Destroys the readers and writers, and itself. No callback runs afterwards."""
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """An adapter's module, loaded."""
+    """A loaded adapter module."""
 
     name: str
     probe: Callable[[Mapping[str, Any]], Probe]
@@ -211,7 +213,7 @@ def load(name: str, library: str) -> Adapter:
 
 
 def probed(adapter: Adapter, options: Mapping[str, Any]) -> Probe:
-    """What its probe says. Raises AdapterError."""
+    """Returns the result of the adapter's probe. Raises AdapterError."""
     found: object = adapter.probe(options)
     if not isinstance(found, Probe):
         raise AdapterError(f"probe gave {found!r}; it must give Probe(version, abilities, limits)")
@@ -219,7 +221,7 @@ def probed(adapter: Adapter, options: Mapping[str, Any]) -> Probe:
 
 
 def accepted(answer: object) -> bool:
-    """What `commit` says; one that forgets to say it would have all its messages count as rejected. Raises
+    """Checks the result of `commit`: without a result, all messages would count as rejected. Raises
     AdapterError."""
     if not isinstance(answer, bool):
         raise AdapterError(f"commit gave {answer!r}; it must give True (accepted) or False (gone)")
@@ -227,7 +229,8 @@ def accepted(answer: object) -> bool:
 
 
 def told(error: BaseException) -> str:
-    """An adapter's error as its author needs it: of an unexpected one also where in the adapter it arose."""
+    """Returns an adapter's error for its author. For an unexpected error, it includes where in the adapter it
+    occurred."""
     if isinstance(error, AdapterError):
         return str(error) or type(error).__name__
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two pipes that a worker is driven through: plan and commands come in, JSON lines and a block go out."""
+"""The two pipes that control a worker: plan and commands come in; JSON lines and a block go out."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lagometer.worker_python.plan_bounds import AT_MAX_NS, LINE_BYTES_MAX
 
 NS_PER_S = 1_000_000_000
 STDIN, STDOUT, STDERR = 0, 1, 2
-FIRST_DESCRIPTOR = 16  # out of the way of what a client library opens and expects
+FIRST_DESCRIPTOR = 16  # does not collide with those that a client library opens and expects
 
 
 class ControlError(Exception):
-    """What came on standard input is not what the protocol knows."""
+    """Standard input contained something that the protocol does not know."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Command:
 
 
 class Control:
-    """Takes standard output away from whoever else would print on it, first of all."""
+    """Takes over standard output, before anybody else prints on it."""
 
     def __init__(self) -> None:
         try:
@@ -46,7 +46,7 @@ class Control:
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), STDOUT)
         self._pending = bytearray()
-        self._searched = 0  # so far of what is pending there is no end of a line
+        self._searched = 0  # up to here the pending bytes contain no end of a line
         self._ended = self._end_reported = False
         self.end_ignored = False
 
@@ -65,7 +65,7 @@ class Control:
             self._fill(None)
 
     def wait(self, until_ns: int) -> Command | None:
-        """Returns the next command; None if none came until then. Raises ControlError."""
+        """Returns the next command; None if none came in time. Raises ControlError."""
         while True:
             if (line := self._next_line()) is not None:
                 return _command(line)
@@ -85,12 +85,12 @@ class Control:
         self._write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     def send_block(self, block: bytes) -> None:
-        """Writes the line `records` and the block behind it."""
+        """Writes the line `records` and then the block."""
         self.send({"event": "records", "bytes": len(block), "crc32": f"{zlib.crc32(block):08x}"})
         self._write(block)
 
     def output_is_terminal(self) -> bool:
-        """Whether a person looks on."""
+        """Whether a person is watching."""
         return os.isatty(self._output)
 
     def _next_line(self) -> bytes | None:
@@ -105,7 +105,7 @@ class Control:
 
     def _fill(self, timeout_ns: int | None) -> None:
         try:
-            # Not poll, which knows whole milliseconds alone.
+            # Not poll, which only supports whole milliseconds.
             if not select.select([STDIN], [], [], None if timeout_ns is None else timeout_ns / NS_PER_S)[0]:
                 return
             octets = os.read(STDIN, 65536)
@@ -129,7 +129,7 @@ class Control:
     def _alone(self) -> NoReturn:
         with contextlib.suppress(OSError):
             os.close(self._output)
-        os._exit(1)  # the conductor is gone: nobody is left to tell
+        os._exit(1)  # the conductor is gone: nobody is left to notify
 
 
 def _command(line: bytes) -> Command:

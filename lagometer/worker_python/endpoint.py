@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A writer and a reader as the worker uses them: the adapter's object, what is counted and recorded of it."""
+"""A writer and a reader as the worker uses them: the adapter's object, its counts and its records."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from lagometer.worker_python.stage import Stage, current_cpu, now_ns
 ENVELOPE = struct.Struct("<HBBIQ")
 ENVELOPE_MAGIC, ENVELOPE_VERSION = 0x4C67, 1
 KIND_DATA, KIND_PROBE = 0, 1
-# What a payload holds that is smaller than an envelope: the kind, and the low bits of the sequence; of a
-# probe those of when it was sent, in units of 1,024 ns.
+# Content of a payload that is smaller than an envelope: the kind, and the low bits of the sequence. For a
+# probe, the low bits of when it was sent, in units of 1,024 ns.
 SMALL = struct.Struct("<I")
 SMALL_BITS, SMALL_TIME_SHIFT = 31, 10
 SMALL_SPAN = 1 << SMALL_BITS
@@ -36,12 +36,12 @@ MARKS = tuple(bytes([value]) for value in range(256))
 
 
 class ContentError(Exception):
-    """A file of content can't be read, or is not the one that the study means."""
+    """A content file can't be read, or is not the study's file."""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """How a message came to this thread; 0 where that could not be observed."""
+    """How a message came to this thread; 0 if that could not be observed."""
 
     signalled_ns: int = 0
     woken_ns: int = 0
@@ -49,7 +49,7 @@ class Arrival:
 
 
 def load_content(plan: ContentPlan) -> bytes:
-    """What payloads are filled from; empty: what the buffer holds stays. Raises ContentError."""
+    """Returns what payloads are filled from; empty: the buffer keeps its content. Raises ContentError."""
     if plan.kind == "zeros":
         return bytes(MADE_BYTES)
     if plan.kind == "random":
@@ -70,7 +70,7 @@ def load_content(plan: ContentPlan) -> bytes:
 
 
 class Output:
-    """One publisher. One thread at a time."""
+    """One publisher. Used by one thread at a time."""
 
     def __init__(self, endpoint: EndpointPlan, plan: Plan, stage: Stage, content: bytes) -> None:
         self.plan = endpoint
@@ -84,23 +84,23 @@ class Output:
         self.last_sequence = -1
         self.sent = self.rejected = 0
         self._readers = 0
-        self.shares_writer = False  # a server's replies to several clients have one writer
+        self.shares_writer = False  # a server's replies to several clients share one writer
         self.replies: ReplyWriter | None = None
 
     def attach(self, writer: Writer) -> None:
-        """Once, before record_into."""
+        """Called once, before record_into."""
         self.writer = writer
 
     def answer_by(self, replies: ReplyWriter, shared: bool) -> None:
-        """In place of `attach`: it sends a server's replies; shared: another output has this writer, too."""
+        """Replaces `attach` for a server's replies; shared: another output uses the same writer."""
         self.writer, self.replies, self.shares_writer = replies, replies, shared
 
     def answers(self, stream: int) -> bool:
-        """Whether it sends the replies to requests of this stream."""
+        """Whether it sends the replies to requests on this stream."""
         return self.plan.answers is not None and self.plan.answers[1] == stream
 
     def record_into(self, sent: Lane, causes: Lane) -> None:
-        """Once, before the first message."""
+        """Called once, before the first message."""
         self.sent_lane, self.causes_lane = sent, causes
 
     def publish(
@@ -112,10 +112,11 @@ class Output:
         request: Any = None,
     ) -> None:
         """Fills, stamps, sends and records one message. intended_ns 0: there was no schedule; begun_ns: when
-        the callback that sends it began; echo: the sequence to use; request: what a reply answers."""
+        the callback that sends it began; echo: the sequence to use; request: the request that a reply
+        answers."""
         sequence = self._next_sequence if echo is None else echo
         self._next_sequence += 1
-        self.last_sequence = sequence  # before it leaves: the reply may come on another thread
+        self.last_sequence = sequence  # before the message leaves: the reply may come on another thread
         publish_ns = published_ns = 0
         cpu_publish = cpu_published = 0xFFFF
         status = STATUS_FAILED
@@ -159,17 +160,18 @@ class Output:
                 self.causes_lane.add(CAUSE, number, stream, 0)
 
     def skip(self, count: int) -> None:
-        """Numbers of messages that were due and are not sent: the gap in the sequence tells how many."""
+        """Skips the numbers of messages that were due and are not sent: the gap in the sequence shows how
+        many."""
         self._next_sequence += count
 
     def meets_another(self) -> bool:
-        """Whether the client library counts more readers than when it was asked last."""
+        """Whether the client library counts more readers than at the last call."""
         previous, self._readers = self._readers, self.writer.matched_readers()
         return previous < self._readers
 
     def send_probe(self, request: Any = None) -> None:
-        """A message that says "I am here"; outside the measured phases. Its sequence is when it was sent.
-        request: what a reply answers."""
+        """Sends a message that says "I am here", outside the measured phases. Its sequence is when it was
+        sent. request: the request that a reply answers."""
         sent_ns = now_ns()
         size = self.plan.payload_bytes
         if self.plan.type != "fixed":
@@ -202,7 +204,7 @@ class Output:
         ENVELOPE.pack_into(buffer, 0, ENVELOPE_MAGIC, ENVELOPE_VERSION, kind, self.plan.stream, sequence)
 
     def _fill_content(self, buffer: bytearray | memoryview, sequence: int) -> None:
-        """Each message goes on where the last one ended."""
+        """Each message continues where the last one ended."""
         content, remaining = self._content, len(buffer)
         length, offset = len(content), 0
         begin = (sequence % length) * (remaining % length) % length
@@ -213,7 +215,7 @@ class Output:
 
 
 class Input:
-    """One subscriber. One thread at a time, but for `missing`."""
+    """One subscriber. Used by one thread at a time, except `missing`."""
 
     def __init__(self, endpoint: EndpointPlan, index: int, plan: Plan) -> None:
         self.plan = endpoint
@@ -223,24 +225,26 @@ class Input:
         self.received = self.corrupted = 0
         self.attached = self.enabled = False
         self._read = plan.touch_read
-        # Marks are what the sender wrote: they can only be checked where it writes them.
+        # Marks come from the sender: they can only be checked if it writes them.
         self._check = plan.touch_read and plan.touch_write
         self._may_be_small = endpoint.sizes_vary or endpoint.payload_bytes < ENVELOPE.size
         self._small_expected = 0
-        # Streams that are not matched yet; when the first probe was sent and taken, None before it is heard.
+        # Streams that are not matched yet, with when the first probe was sent and taken; None until it
+        # arrives.
         self._awaited: dict[int, tuple[int, int] | None] = dict.fromkeys(endpoint.streams)
 
     def attach(self, reader: Reader) -> None:
-        """Once, before record_into."""
+        """Called once, before record_into."""
         self.reader = reader
         self.attached = True
 
     def record_into(self, lane: Lane) -> None:
-        """Once, before the first message."""
+        """Called once, before the first message."""
         self.lane = lane
 
     def open(self, payload: Any) -> tuple[int, int, int] | None:
-        """Kind, stream and sequence of a message; None if it is not ours (then counted as corrupted)."""
+        """Returns kind, stream and sequence of a message; None if it is not ours (then it counts as
+        corrupted)."""
         head = bytes(payload[: ENVELOPE.size])
         opened = None
         if len(head) == ENVELOPE.size:
@@ -253,7 +257,7 @@ class Input:
         return opened
 
     def _open_small(self, head: bytes) -> tuple[int, int, int] | None:
-        """The stream is the only one, the sequence the nearest to the last; None if that is not certain."""
+        """The stream is the only one, the sequence the nearest to the last. None if that is ambiguous."""
         (bits,) = SMALL.unpack_from(head)
         low, stream, expected = bits % SMALL_SPAN, self.plan.streams[0], self._small_expected
         if bits >> SMALL_BITS:
@@ -267,25 +271,25 @@ class Input:
         return KIND_DATA, stream, sequence
 
     def note_probe(self, stream: int, sent_ns: int, taken_ns: int) -> None:
-        """sent_ns: by the sender's clock, taken_ns: by ours; the two are never compared.
+        """sent_ns: on the sender's clock, taken_ns: on ours; the two are never compared.
 
-        A stream is matched by a probe that was sent after another was heard: a reliable reader that lost
-        early ones holds up all that follows until they are sent again. It was, if it follows the first heard
-        by the largest plausible time in flight both in its sending and in its coming.
+        A probe matches a stream if it was sent after another one was heard. A reliable reader that lost early
+        messages holds up all later ones until the lost ones are sent again. The condition holds if both its
+        sending and its arrival follow those of the first heard probe by the largest plausible time in flight.
         """
         if stream not in self._awaited:
             return
         first_sent_ns, first_taken_ns = self._awaited[stream] or (sent_ns, taken_ns)
         self._awaited[stream] = first_sent_ns, first_taken_ns
         sent_later_ns = sent_ns - first_sent_ns
-        if self._may_be_small:  # which of the two was sent first is told by the shorter way
+        if self._may_be_small:  # the shorter way shows which of the two was sent first
             round_ns = SMALL_SPAN << SMALL_TIME_SHIFT
             sent_later_ns = (sent_later_ns + round_ns // 2) % round_ns - round_ns // 2
         if min(sent_later_ns, taken_ns - first_taken_ns) >= IN_FLIGHT_MAX_NS:
             del self._awaited[stream]
 
     def read_payload(self, payload: Any, sequence: int) -> bool:
-        """Reads the payload as the plan's touch says; False if it is not what the sender wrote."""
+        """Reads the payload according to the plan's touch; False if it is not what the sender wrote."""
         self.received += 1
         size, most = len(payload), self.plan.payload_bytes
         whole = size <= most if self.plan.sizes_vary else size == most

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One JSON object, read key by key with the bounds of each value; whatever nobody asked for is refused."""
+"""Reads one JSON object key by key, with the bounds of each value. Refuses keys that nobody read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Fields:
         self._known: set[str] = set()
 
     def path_of(self, key: str) -> str:
-        """Where a key of this object is, in words."""
+        """Returns where a key of this object is, in words."""
         return f"{self._path}.{key}" if self._path else key
 
     def has(self, key: str) -> bool:
@@ -39,14 +39,14 @@ class Fields:
         return key in self._value
 
     def at(self, key: str) -> Any:
-        """The value of a key that must be there."""
+        """Returns the value of a key that must exist."""
         self._known.add(key)
         if key not in self._value:
             refuse(self.path_of(key), "is missing")
         return self._value[key]
 
     def text(self, key: str, characters: Bounds) -> str:
-        """Text that other programs can be given."""
+        """Returns text that can be passed to other programs."""
         value = self.at(key)
         if not isinstance(value, str):
             refuse(self.path_of(key), f"must be text, not {_kind(value)}")
@@ -61,29 +61,29 @@ class Fields:
         return value
 
     def word(self, key: str, *words: str) -> str:
-        """One of these words."""
+        """Returns one of these words."""
         value = self.text(key, ANY_TEXT)
         if value not in words:
             refuse(self.path_of(key), f"is '{value}', must be {' | '.join(words)}")
         return value
 
     def boolean(self, key: str) -> bool:
-        """True or false."""
+        """Returns true or false."""
         value = self.at(key)
         if not isinstance(value, bool):
             refuse(self.path_of(key), f"must be true or false, not {_kind(value)}")
         return value
 
     def integer(self, key: str, bounds: Bounds) -> int:
-        """A whole number within bounds."""
+        """Returns a whole number within bounds."""
         return _integer(self.at(key), self.path_of(key), bounds)
 
     def place(self, key: str, size: int) -> int:
-        """A place in a list of this size."""
+        """Returns an index into a list of this size."""
         return self.integer(key, Bounds(0, size - 1))
 
     def number(self, key: str, bounds: Bounds) -> float:
-        """A number within bounds."""
+        """Returns a number within bounds."""
         value = self.at(key)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             refuse(self.path_of(key), f"must be a number, not {_kind(value)}")
@@ -92,14 +92,14 @@ class Fields:
         return float(value)
 
     def integers(self, key: str, items: Bounds, bounds: Bounds) -> tuple[int, ...]:
-        """A list of whole numbers within bounds."""
+        """Returns a list of whole numbers within bounds."""
         values = self._list(key, items)
         return tuple(
             _integer(value, f"{self.path_of(key)}[{index}]", bounds) for index, value in enumerate(values)
         )
 
     def places(self, key: str, items: Bounds, size: int) -> tuple[int, ...]:
-        """A list of places in another list of this size, each once."""
+        """Returns a list of distinct indices into another list of this size."""
         places: list[int] = []
         for index, value in enumerate(self._list(key, items)):
             path = f"{self.path_of(key)}[{index}]"
@@ -111,23 +111,23 @@ class Fields:
         return tuple(places)
 
     def part(self, key: str) -> Fields:
-        """An object."""
+        """Returns an object."""
         return Fields(self.at(key), self.path_of(key))
 
     def parts(self, key: str, items: Bounds) -> list[Fields]:
-        """A list of objects."""
+        """Returns a list of objects."""
         values = self._list(key, items)
         return [Fields(value, f"{self.path_of(key)}[{index}]") for index, value in enumerate(values)]
 
     def mapping(self, key: str) -> Mapping[str, Any]:
-        """An object whose keys are somebody else's."""
+        """Returns an object with arbitrary keys."""
         value = self.at(key)
         if not isinstance(value, dict):
             refuse(self.path_of(key), f"must be an object, not {_kind(value)}")
         return value
 
     def finish(self) -> None:
-        """Refuses keys that nobody asked for."""
+        """Refuses keys that nobody read."""
         for key in self._value:
             if key not in self._known:
                 refuse(self.path_of(key), "is not a key of a plan")

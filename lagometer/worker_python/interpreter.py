@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that every adapter in Python has, since they are the interpreter's."""
+"""The options that every adapter in Python has, because they belong to the interpreter."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SWITCH_INTERVAL_US_DEFAULT = 5_000
 
 
 def set_up_interpreter(asked: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Applies what the options of the adapters say of the interpreter; returns what differs from Python's
-    default. Raises AdapterError."""
+    """Applies the adapters' options for the interpreter. Returns what differs from Python's default. Raises
+    AdapterError."""
     settings: dict[str, Any] = {}
     if any(not isinstance(options.get(COLLECTION, True), bool) for options in asked):
         raise AdapterError(f"option {COLLECTION} must be true or false")
@@ -36,5 +36,5 @@ def set_up_interpreter(asked: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def own_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the adapter, without the interpreter's."""
+    """Returns the adapter's own options, without the interpreter's."""
     return {key: value for key, value in options.items() if key not in (COLLECTION, SWITCH_INTERVAL)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a thread comes to the work of its nodes: it waits, it polls, or it only keeps their timers."""
+"""How a thread gets the work of its nodes: it waits, it polls, or it only keeps their timers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ DISCOVERY_POLL_NS = 1_000_000
 
 
 class Loop:
-    """The thread of one node, or of all, whose callbacks it runs one after another; if dispatch and rules
-    need one.
+    """The thread of one node, or of all nodes, whose callbacks it then runs one after another. It exists only
+    if dispatch and rules need it.
 
     waitset: of all readers of its nodes, with the dispatch `waitset`.
     """
@@ -26,11 +26,11 @@ class Loop:
         self.waitset = waitset
         self._stage = stage
         self._nodes = nodes
-        self._plan = nodes[0].plan  # all have its dispatch and CPUs
+        self._plan = nodes[0].plan  # all have the same dispatch and CPUs
         self._name = f"node:{self._plan.name}" if len(nodes) == 1 else "nodes"
         self._readers = [(node, entry) for node in nodes for entry in node.inputs]
         self._timed = [node for node in nodes if node.scheduled]
-        # A node that has much to do must not keep the others from their turn.
+        # A busy node must not keep the others from their turn.
         self._to_the_last = len(nodes) == 1
         self._parker = Parker()
         self._thread: threading.Thread | None = None
@@ -44,7 +44,7 @@ class Loop:
             self._thread.start()
 
     def wake(self) -> None:
-        """Wakes the thread so that it sees the stage; join() then returns soon."""
+        """Wakes the thread so it sees the stage; join() then returns soon."""
         self._parker.wake()
         if self.waitset is not None:
             self.waitset.trigger()
@@ -102,8 +102,8 @@ class Loop:
                     with node.locked():
                         node.begin_schedules(stage.start_ns)
                 begun = True
-            # A closed loop's deadline moves with every reply, on another thread: it is looked up when this
-            # one wakes.
+            # Every reply moves a closed loop's deadline, on another thread: it is read again after each
+            # wake-up.
             self._parker.wait_until(self._next_due_ns() if begun else None)
             if not begun or stage.stopped:
                 continue
@@ -112,7 +112,7 @@ class Loop:
                     node.fire_due(now_ns())
 
     def _drain(self, arrival: Arrival) -> None:
-        """A reader that has more than its turn takes ends the next wait."""
+        """Data that a reader leaves for its next turn ends the next wait."""
         for node, entry in self._readers:
             node.drain(entry, arrival, to_the_last=self._to_the_last)
 
@@ -125,6 +125,6 @@ class Loop:
         return min(due_ns, default=None)
 
     def _fire_due(self) -> None:
-        """The time is read again for each node: the one before may have been busy."""
+        """Reads the time again for each node: the previous one may have been busy."""
         for node in self._timed:
             node.fire_due(now_ns())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priority, affinity and memory locking: asked for before a client library is loaded, so that its threads
-inherit them, and read back from every thread afterwards."""
+"""Priority, affinity and memory locking: requested before a client library is loaded, so its threads inherit
+them, and read back from every thread afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PR_SET_TIMERSLACK = 29
 MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT = 1, 2, 4
 TRIAL_BYTES = 256 << 20
 TASKS = Path("/proc/self/task")
-# What a buffer has at least that is to move; holes of this size and more are filled first.
+# Minimum size of a buffer that moves; holes of this size and more are filled first.
 HEAP_BLOCK_BYTES = 4096
 HEAP_HOLES_MAX = 16384
 POLICIES = {os.SCHED_FIFO: "fifo", os.SCHED_RR: "rr", os.SCHED_OTHER: "other"}
@@ -42,7 +42,7 @@ class SchedulingRefused(Exception):
 
 
 def apply_scheduling(plan: Plan) -> list[str]:
-    """Applies the plan to the calling (main) thread; what the machine refuses comes back as warnings.
+    """Applies the plan to the calling (main) thread. Returns warnings for what the machine refuses.
 
     Raises SchedulingRefused.
     """
@@ -70,10 +70,11 @@ def apply_scheduling(plan: Plan) -> list[str]:
 
 
 def move_heap(offset_bytes: int) -> None:
-    """Moves what the process allocates from now on by so many bytes, until it ends. Raises MemoryError.
+    """Moves all later allocations of the process by this many bytes. Raises MemoryError.
 
-    Where in a page a buffer begins decides how fast it is copied, and would be the same in every trial.
-    Starting the interpreter leaves holes in the heap, in which a block would move nothing: they are filled.
+    The start of a buffer within its page decides how fast it is copied. Otherwise it would be the same in
+    every trial. The interpreter's start leaves holes in the heap, where a block would move nothing, so they
+    are filled first.
     """
     for _ in range(HEAP_HOLES_MAX):
         end = heap_end()
@@ -83,7 +84,8 @@ def move_heap(offset_bytes: int) -> None:
 
 
 def heap_end() -> int:
-    """The address behind which nothing of the heap is in use; 0 where the C library does not tell."""
+    """Returns the address after which nothing of the heap is in use; 0 if the C library does not report
+    it."""
     try:
         look = _libc.mallinfo2
     except AttributeError:  # glibc before 2.33, musl
@@ -93,7 +95,7 @@ def heap_end() -> int:
 
 
 def _allocated(size_bytes: int) -> int:
-    """The address of a block that is kept until the process ends, and never touched."""
+    """Returns the address of a block that stays allocated until the process ends and is never touched."""
     block = _libc.malloc(size_bytes)
     if block is None:
         raise MemoryError("no room to move the heap")
@@ -101,20 +103,21 @@ def _allocated(size_bytes: int) -> int:
 
 
 def pin_thread(cpus: Sequence[int]) -> None:
-    """Pins the calling thread, if CPUs are named; threads() says what came of it."""
+    """Pins the calling thread, if CPUs are named; threads() reports the result."""
     if cpus:
         with contextlib.suppress(OSError, ValueError):
             os.sched_setaffinity(0, cpus)
 
 
 def name_thread(name: str) -> None:
-    """The calling thread's name, as tools show it; the kernel keeps 15 bytes."""
+    """Sets the calling thread's name, as tools show it; the kernel keeps 15 bytes."""
     with contextlib.suppress(OSError):
         (TASKS / str(threading.get_native_id()) / "comm").write_bytes(name.encode()[:15])
 
 
 def run_times() -> RunTimes:
-    """By thread: what the kernel has accounted as time on a CPU, and as time ready to run without one."""
+    """Returns by thread, as the kernel counts it: the time on a CPU, and the time ready to run without
+    one."""
     times = {}
     for task in _tasks():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -124,7 +127,8 @@ def run_times() -> RunTimes:
 
 
 def threads(before: RunTimes | None = None, after: RunTimes | None = None) -> list[dict[str, Any]]:
-    """Every thread of this process, as the kernel has it; with accounts, what was spent between them."""
+    """Returns every thread of this process, with its kernel data; with accounts, also the time spent between
+    them."""
     entries = []
     for task in _tasks():
         number = int(task.name)
@@ -157,7 +161,7 @@ def _timer_slack_ns(number: int) -> int:
 
 
 def _refuse_starvation(plan: Plan) -> None:
-    """Spinning FIFO threads on every core leave none for the rest, and meet the kernel's throttling."""
+    """Spinning FIFO threads on every core leave no CPU for the rest, and the kernel throttles them."""
     if not plan.scheduling.fifo:
         return
     spinning = sum(node.dispatch == "poll" and bool(node.readers) for node in plan.nodes)
@@ -171,7 +175,7 @@ def _refuse_starvation(plan: Plan) -> None:
 
 
 def _lock_memory() -> list[str]:
-    """mlockall succeeds without the right to lock, and makes later allocations fail. So one is tried."""
+    """Without the right to lock, mlockall succeeds and makes later allocations fail. So this tries one."""
     if _libc.mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0:
         return [f"memory not locked: {os.strerror(ctypes.get_errno())}"]
     try:

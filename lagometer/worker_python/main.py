@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks the phases create → discover → warm-up → measure → drain → tear down and says where it is."""
+"""Goes through the phases create → discover → warm-up → measure → drain → tear down, and reports each."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ A plan to try: lagometer plan STUDY --worker CELL 0 | python -m lagometer.worker
 
 
 class Failure(Exception):
-    """Ends the trial; the reason is one of the protocol's."""
+    """Ends the trial. The reason is one of the protocol's."""
 
     def __init__(self, reason: str, message: str, missing: Sequence[Any] = ()) -> None:
         super().__init__(message)
@@ -58,11 +58,11 @@ class Failure(Exception):
 
 
 class Dismissed(Exception):
-    """The conductor wants no more of this worker."""
+    """The conductor no longer needs this worker."""
 
 
 class Worker:
-    """Carries out one plan."""
+    """Runs one plan."""
 
     def __init__(self, control: Control, plan: Plan) -> None:
         self._control = control
@@ -126,7 +126,8 @@ class Worker:
         return session
 
     def _discover(self, session: Session) -> int:
-        """Probes until all readers heard all they expect and the conductor says go; returns the start."""
+        """Probes until all readers have heard every expected stream and the conductor sends `go`; returns the
+        start."""
         self._phase = "discover"
         begin_ns = session.enabled_ns
         interval_ns, matched_ns = PROBE_FIRST_NS, 0
@@ -135,7 +136,7 @@ class Worker:
             self._control.send({"event": "matched", "elapsed_ns": 0})
         while True:
             if session.look_for_readers(self._plan.matching):
-                interval_ns = PROBE_FIRST_NS  # who is new is waiting for the next one
+                interval_ns = PROBE_FIRST_NS  # a new reader waits for the next probe
             self._check_failure(session)
             next_ns = now_ns() + interval_ns
             interval_ns = min(interval_ns * 5 // 4, PROBE_SLOWEST_NS)
@@ -143,12 +144,12 @@ class Worker:
                 if not matched_ns and not session.missing():
                     matched_ns = now_ns()
                     self._control.send({"event": "matched", "elapsed_ns": matched_ns - begin_ns})
-                # Nobody tells a standalone worker that its peers are matched as well, so it goes on being
-                # heard for a while.
+                # A standalone worker does not learn that its peers are matched as well, so it keeps probing
+                # for a while.
                 if self._plan.standalone and matched_ns and now_ns() > matched_ns + STANDALONE_GRACE_NS:
                     return now_ns() + STANDALONE_HEAD_START_NS
-                # While it waits for its peers' probes it looks often; once matched, only the conductor's word
-                # matters.
+                # While it waits for its peers' probes, it checks often. Once matched, only the conductor's
+                # command matters.
                 until_ns = next_ns if matched_ns else min(next_ns, now_ns() + MATCH_LOOK_NS)
                 if (command := self._control.wait(until_ns)) is not None:
                     if command.name != "go":
@@ -203,11 +204,11 @@ class Worker:
         }
 
     def _account(self) -> RunTimes:
-        """Only real-time threads can be throttled as such; nobody else pays for reading the accounts."""
+        """Only real-time threads can be throttled as such; others don't pay for reading the accounts."""
         return run_times() if self._plan.scheduling.fifo else {}
 
     def _sleep_until(self, until_ns: int) -> None:
-        """Leaves the nodes alone, with an ear on the conductor."""
+        """Leaves the nodes alone, but listens to the conductor."""
         if (command := self._control.wait(until_ns)) is not None:
             self._dismissed(command)
 
@@ -235,14 +236,14 @@ class Worker:
     def _fail(self, reason: str, message: str, missing: Sequence[Any] = ()) -> NoReturn:
         event = {"event": "failed", "phase": self._phase, "reason": reason, "message": message}
         self._control.send({**event, "missing": list(missing)} if missing else event)
-        # A broken client library may hang as it is torn down; the process's end frees all the same.
+        # A broken client library may hang during tear-down; the end of the process frees everything anyway.
         _flush_errors()
         os._exit(1)
 
 
 def main(arguments: Sequence[str]) -> int:
     """The program; returns its exit code."""
-    # As the worker in C++: an interrupt ends it, and a reader that is gone shows as an error of write.
+    # As in the worker in C++: an interrupt ends it, and a missing reader shows as a write error.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     if not arguments:
@@ -269,7 +270,7 @@ def _conducted() -> int:
     else:
         code = Worker(control, plan).run()
         _flush_errors()
-        # The interpreter's own end would wait for threads of the client library.
+        # A normal exit would wait for threads of the client library.
         os._exit(code)
     control.send({"event": "failed", "phase": "plan", "reason": "bad-plan", "message": message})
     return 2

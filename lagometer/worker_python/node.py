@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One node: takes messages, applies its rules, publishes. How a thread comes here is the node's loop."""
+"""One node: takes messages, applies its rules, publishes. The node's loop decides how a thread gets here."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lagometer.worker_python.stage import Stage, current_cpu, now_ns
 
 @dataclass
 class Rule:
-    """A rule and what it has come to. causes: the newest message of each of its readers; used: of each reader
-    that it uses."""
+    """A rule and its state. causes: the newest message of each of its readers; used: of each reader that it
+    uses."""
 
     plan: RulePlan
     schedule: Schedule
@@ -27,7 +27,7 @@ class Rule:
     causes: list[Cause | None]
     fresh: list[bool]
     used: list[Cause | None]
-    intended_ns: int = 0  # timer: of the next message, by the original schedule
+    intended_ns: int = 0  # timer: of the next message, in the original schedule
     shift_ns: int = 0  # timer: by how much the schedule has moved
     next_due_ns: int | None = None  # when to send next; None: never
     skipped: int = 0
@@ -37,8 +37,8 @@ class Rule:
 
 @dataclass
 class Punctuality:
-    """What became of the schedule by which a writer sends: messages due in the measure phase, those dropped
-    as late, and by how much it was behind the original in the end."""
+    """How well a writer kept its schedule: messages due in the measure phase, late messages that were
+    dropped, and how far it was behind the original schedule at the end."""
 
     due: int = 0
     skipped: int = 0
@@ -46,7 +46,7 @@ class Punctuality:
 
 
 def busy_for(work_ns: int) -> None:
-    """Busy time by the wall, as a node in Python is busy: it holds the interpreter's lock."""
+    """Stays busy for a wall-clock time, as a node in Python does: it holds the interpreter's lock."""
     if work_ns == 0:
         return
     end_ns = now_ns() + work_ns
@@ -56,7 +56,7 @@ def busy_for(work_ns: int) -> None:
 
 @dataclass
 class Node:
-    """Endpoints are appended in the order of the plan; then prepare() once."""
+    """Append endpoints in the order of the plan, then call prepare() once."""
 
     plan: NodePlan
     stage: Stage
@@ -65,7 +65,7 @@ class Node:
     ended_early: bool = False
 
     def prepare(self) -> None:
-        """Makes the rules; no thread is here yet."""
+        """Makes the rules. Runs before any thread uses the node."""
         self.rules = [
             Rule(
                 plan=rule,
@@ -86,13 +86,13 @@ class Node:
     # --- messages ---
 
     def on_data(self, entry: Input) -> None:
-        """The listener's way in. On the client library's thread."""
+        """Entry point of the listener, on the client library's thread."""
         arrival = Arrival(signalled_ns=now_ns(), cpu_signalled=current_cpu())
         if self.stage.stopped or not entry.enabled:
             return
         try:
             if self._holder == threading.get_ident():
-                # Delivered on this thread, from inside the node's own publish: taken when that has returned.
+                # Delivered on this thread, within the node's own publish: taken after that returns.
                 self._deferred[entry.index] = arrival
                 return
             with self.locked():
@@ -101,17 +101,17 @@ class Node:
             self.stage.fail("taking", error)
 
     def locked(self) -> _Locked:
-        """The node's lock, for threads of the client library and the node's own."""
+        """Returns the node's lock, for threads of the client library and the node's own."""
         return _Locked(self)
 
     def drain_deferred(self) -> None:
-        """Under the lock: what was announced while this thread was inside the node already."""
+        """Takes messages that were announced while this thread was already in the node. Needs the lock."""
         while self._deferred and not self.stage.stopped:
             index, arrival = self._deferred.popitem()
             self.drain(self.inputs[index], arrival)
 
     def drain(self, entry: Input, arrival: Arrival, *, to_the_last: bool = True) -> None:
-        """Takes and handles all that is there, or as much as one `take` gives."""
+        """Takes and handles all messages, or as many as one `take` returns."""
         more = True
         while more and (payloads := entry.reader.take()):
             taken = now_ns(), current_cpu()
@@ -129,12 +129,12 @@ class Node:
                 handled_ns = (
                     self._apply_all(entry.index, (stream, sequence), payload, taken[0]) if whole else 0
                 )
-                # Last, when what this message caused is on its way.
+                # Recorded last, after everything that this message caused was sent.
                 message = sequence, stream, len(payload)
                 entry.record(arrival, message, taken, handled_ns or now_ns(), whole)
 
     def _answer_probe(self, stream: int, request: Any) -> None:
-        """A client's "are you there" is answered, which is how it hears that replies come."""
+        """Answers a client's "are you there": this is how the client learns that replies arrive."""
         for output in self.outputs:
             if output.answers(stream):
                 output.send_probe(request)
@@ -154,7 +154,7 @@ class Node:
         trigger = rule.plan.trigger
         rule.causes[position], rule.fresh[position] = cause, True
         if trigger == "timer":
-            return 0  # the newest message is remembered; the timer fires
+            return 0  # the newest message is kept; the timer fires
         if trigger == "all":
             if not all(rule.fresh):
                 return 0
@@ -178,18 +178,18 @@ class Node:
     def _publish_all(
         self, rule: Rule, begun_ns: int, causes: Sequence[Cause], echo: int | None, request: Any
     ) -> None:
-        # A peer that started already may be heard while the main thread still sends probes.
+        # A peer that has already started may be heard while the main thread still sends probes.
         against_probes = self.stage.probing if self.stage.start_ns == 0 else contextlib.nullcontext()
         with against_probes:
             for output in map(self.outputs.__getitem__, rule.plan.writers):
-                # Of the replies of a server the one to the client that asked.
+                # Of a server's replies, only the one to the client that asked.
                 if output.plan.answers is None or output.answers(causes[0][0]):
                     output.publish(0, begun_ns, causes, echo, request)
 
     # --- time ---
 
     def begin_schedules(self, start_ns: int) -> None:
-        """At the common start."""
+        """Starts the schedules at the common start."""
         for rule in self.rules:
             if rule.plan.trigger == "timer":
                 self._advance(rule)
@@ -197,7 +197,7 @@ class Node:
                 rule.next_due_ns = start_ns
 
     def next_due_ns(self) -> int | None:
-        """When this node has something to do by time; None: never."""
+        """Returns when this node has something timed to do; None: never."""
         stop_ns = self.stage.stop_ns
         earliest_ns = None
         for rule in self.rules:
@@ -208,8 +208,8 @@ class Node:
         return earliest_ns
 
     def fire_due(self, time_ns: int) -> None:
-        """Open loop: all that is overdue, each with its own intended time, unless the policy for late ones
-        says otherwise."""
+        """Open loop: sends every overdue message, each with its own intended time, unless the policy for late
+        messages says otherwise."""
         stop_ns, begun_ns = self.stage.stop_ns, time_ns
         for rule in self.rules:
             if rule.next_due_ns is None:
@@ -219,12 +219,12 @@ class Node:
                     if stop_ns is not None and rule.next_due_ns >= stop_ns:
                         break
                     self._fire_timer(rule, time_ns, begun_ns or now_ns())
-                    begun_ns = 0  # the first begins at once, the others when it has ended
+                    begun_ns = 0  # the first begins immediately, the others when the previous one has ended
             elif rule.next_due_ns <= time_ns:
                 self._fire_closed_loop(rule, timed_out=rule.awaiting, begun_ns=time_ns)
 
     def _fire_timer(self, rule: Rule, time_ns: int, begun_ns: int) -> None:
-        """Late is what is overdue by a whole spacing: less is the machine's wake-up latency."""
+        """A message is late if it is overdue by a whole spacing. Less is the machine's wake-up latency."""
         assert rule.next_due_ns is not None
         overdue_ns = time_ns - rule.next_due_ns
         if overdue_ns >= rule.schedule.spacing_ns:
@@ -233,9 +233,9 @@ class Node:
             if rule.plan.schedule.late == "shift":
                 rule.shift_ns += overdue_ns
         busy_for(rule.work.next_ns())
-        # Caused by the newest message of each reader it lists; without one it is a root.
+        # Caused by the newest message of each listed reader; without one it is a root.
         causes = [cause for cause in rule.causes if cause is not None]
-        # The intended time stays the original schedule's: a sender can't hide its lateness.
+        # The intended time is that of the original schedule: a sender can't hide its lateness.
         for writer in rule.plan.writers:
             self.outputs[writer].publish(rule.intended_ns, begun_ns, causes)
         rule.cycles += 1
@@ -276,7 +276,7 @@ class Node:
         return self.ended_early
 
     def punctuality(self, writer: int, begin_ns: int, end_ns: int) -> Punctuality | None:
-        """None for a writer that not only timers send by. Times from the start on."""
+        """Returns None unless only timers send on this writer. Times count from the start."""
         result = Punctuality()
         for rule in self.rules:
             plan = rule.plan
@@ -291,7 +291,7 @@ class Node:
 
 
 class _Locked:
-    """Held by one thread of the node at a time; on leaving, what was deferred meanwhile is taken."""
+    """Held by one thread of the node at a time. On exit, takes the messages that were deferred meanwhile."""
 
     def __init__(self, node: Node) -> None:
         self._node = node

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's plan, typed. Its JSON form is described in docs/PROTOCOL.md and schema/plan.schema.json.
+"""A worker's plan, typed. docs/PROTOCOL.md and schema/plan.schema.json describe its JSON form.
 
-Written by hand like the reader of the worker in C++: the models of `lagometer.run` need packages that a
-worker must not load. The bounds are generated from them, for both.
+Written by hand like the C++ worker's reader, because the models of `lagometer.run` need packages that a
+worker must not load. The bounds for both are generated from those models.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STARTS = ("matched", "subscriber-first", "publisher-first")
 
 @dataclass(frozen=True)
 class ContentPlan:
-    """What payloads are filled with: any, zeros, random, recorded."""
+    """What fills payloads: any, zeros, random, recorded."""
 
     kind: str = "any"
     seed: int = 0
@@ -36,10 +36,10 @@ class ContentPlan:
 class EndpointPlan:
     """A reader or a writer.
 
-    streams: those that a reader expects; sizes_vary: its messages may be smaller than payload_bytes.
-    stream: a writer's number; content: None for the plan's; sizes_bytes: of message `sequence` modulo their
-    number, empty for payload_bytes; replied_on: it sends requests, and this reader of the node gets the
-    replies; answers: it sends replies to the requests that come on this reader, of this stream.
+    streams: those that a reader expects; sizes_vary: its messages may be smaller than payload_bytes. stream:
+    a writer's number; content: None for the plan's; sizes_bytes: the size of message `sequence` is at that
+    index modulo the length, empty for payload_bytes; replied_on: it sends requests, and this reader of the
+    node receives the replies; answers: it sends replies to the requests on this reader, from this stream.
     """
 
     context: int
@@ -59,8 +59,8 @@ class EndpointPlan:
 
 @dataclass(frozen=True)
 class RulePlan:
-    """When a node acts; readers, uses and writers are places in the node's lists. uses: readers whose newest
-    message is a further cause, and triggers nothing."""
+    """When a node acts. readers, uses and writers are indices into the node's lists. uses: readers whose
+    newest message is a further cause and triggers nothing."""
 
     trigger: str
     readers: tuple[int, ...]
@@ -103,7 +103,8 @@ class AdapterPlan:
 
 @dataclass(frozen=True)
 class ContextPlan:
-    """One participant; adapter: a place in the plan's adapters; security: sign, encrypt, empty for none."""
+    """One participant; adapter: an index into the plan's adapters; security: sign, encrypt, empty for
+    none."""
 
     adapter: int
     domain: int
@@ -113,7 +114,7 @@ class ContextPlan:
 
 @dataclass(frozen=True)
 class SchedulingPlan:
-    """What the worker's threads ask the kernel for."""
+    """What the worker's threads request from the kernel."""
 
     fifo: bool
     priority: int
@@ -123,7 +124,7 @@ class SchedulingPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that one worker is to do in one trial. one_thread: it serves all nodes."""
+    """Everything that one worker does in one trial. one_thread: one thread serves all nodes."""
 
     standalone: bool
     worker: int
@@ -147,7 +148,7 @@ class Plan:
 
 
 def parse_plan(line: bytes) -> Plan:
-    """Returns the plan in one line of JSON. Raises PlanError, which names the place."""
+    """Returns the plan in one line of JSON. Raises PlanError, which names the place of the problem."""
     plan = Fields(_document(line), "")
     plan.integer("protocol", plan_bounds.Plan.PROTOCOL)
     plan.text("cell", plan_bounds.Plan.CELL_CHARACTERS)
@@ -327,7 +328,7 @@ def _writer(part: Fields, contexts: int, readers: Sequence[EndpointPlan]) -> End
 
 
 def _with_service(part: Fields, writer: EndpointPlan, readers: Sequence[EndpointPlan]) -> EndpointPlan:
-    """Which reader of its node a writer of requests or of replies belongs with."""
+    """Returns a writer of requests or replies with the reader of its node that belongs to it."""
     if part.has("replied_on"):
         writer = replace(writer, replied_on=_other_end(part, "replied_on", writer, readers))
     if part.has("answers"):
@@ -359,7 +360,7 @@ def _endpoint(part: Fields, contexts: int) -> EndpointPlan:
 
 
 def _with_payloads(part: Fields, writer: EndpointPlan) -> EndpointPlan:
-    """What a writer's messages are filled with, and their sizes, where they are not all alike."""
+    """Returns a writer with the content and the sizes of its messages, if they are not all alike."""
     if part.has("content"):
         writer = replace(writer, content=_content(part.part("content")))
     if part.has("sizes_bytes"):
@@ -467,7 +468,7 @@ def _schedule(part: Fields) -> SchedulePlan:
 
 
 def _refuse_twins(nodes: tuple[NodePlan, ...]) -> None:
-    """Records are told apart by these numbers: with two alike, a message would be taken for another."""
+    """These numbers identify records: if two were equal, one message would be mistaken for another."""
     indices: set[int] = set()
     streams: set[int] = set()
     for at, node in enumerate(nodes):
@@ -481,7 +482,7 @@ def _refuse_twins(nodes: tuple[NodePlan, ...]) -> None:
 
 
 def _refuse_unlike(nodes: tuple[NodePlan, ...]) -> None:
-    """What one thread does for all, it does in one way and in one place."""
+    """A thread that serves all nodes does so with one dispatch and on one set of CPUs."""
     problem = "differs from that of nodes[0], which is served by the same thread"
     for at, node in enumerate(nodes):
         if node.dispatch != nodes[0].dispatch:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quality of service in a worker's plan."""
+"""Reads the quality of service in a worker's plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lagometer.worker_python.fields import Fields
 
 
 def read_qos(part: Fields) -> Qos:
-    """The part `qos` of an endpoint. Raises PlanError."""
+    """Reads the part `qos` of an endpoint. Raises PlanError."""
     reliability = part.word("reliability", "best_effort", "reliable") if part.has("reliability") else None
     history = part.word("history", "keep_last", "keep_all") if part.has("history") else None
     depth = part.integer("depth", plan_bounds.Qos.DEPTH) if part.has("depth") else None
@@ -20,7 +20,7 @@ def read_qos(part: Fields) -> Qos:
 
 
 def _other_policies(part: Fields) -> tuple[str, ...]:
-    """The names of the policies that no adapter in Python has, and that the plan asks for."""
+    """Returns the names of requested policies that no adapter in Python supports."""
     policies = []
     if part.has("deadline_ns"):
         part.integer("deadline_ns", plan_bounds.Qos.DEADLINE_NS)

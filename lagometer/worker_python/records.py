@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where records are kept: "The records block" of docs/PROTOCOL.md, in a memfd that outlives a kill.
+"""Keeps records: "The records block" of docs/PROTOCOL.md, in a memfd that survives a kill.
 
-A record is packed into memory that was there before the start, and counted when it is whole.
+A record is packed into memory that was allocated before the start, and counted when it is complete.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ COUNT_OFFSET, FLAGS_OFFSET = 32, 40  # within an entry of the table
 
 
 class NoRoom(Exception):
-    """There is no memory for the records. Names the bytes and what to do."""
+    """There is no memory for the records. The message names the bytes and what to do."""
 
 
 @dataclass(frozen=True)
 class LaneSpecification:
-    """endpoint: a writer's stream, or a reader's place within its node; capacity: in records."""
+    """endpoint: a writer's stream, or a reader's index within its node; capacity: in records."""
 
     kind: int
     node: int
@@ -45,7 +45,7 @@ class LaneSpecification:
 
 
 class Lane:
-    """One endpoint's records. One thread at a time."""
+    """One endpoint's records. Used by one thread at a time."""
 
     def __init__(self, memory: mmap.mmap, words: memoryview, entry: int, offset: int, capacity: int) -> None:
         self._memory = memory
@@ -57,29 +57,29 @@ class Lane:
         self.count = 0
 
     def add(self, record: struct.Struct, *values: int) -> None:
-        """Writes a record and counts it; a full lane is flagged, so that the trial can't pass for whole."""
+        """Writes a record and counts it. Flags a full lane, so the trial can't count as complete."""
         count = self.count
         if count == self.capacity:
             struct.pack_into("<I", self._memory, self._entry + FLAGS_OFFSET, FLAG_FULL)
             return
         record.pack_into(self._memory, self._offset + count * record.size, *values)
         self.count = count + 1
-        self._words[self._count_word] = count + 1  # one store: whoever reads the count finds the record whole
+        self._words[self._count_word] = count + 1  # one store: a reader of the count finds complete records
 
     @property
     def room(self) -> int:
-        """Records that still fit."""
+        """The number of records that still fit."""
         return self.capacity - self.count
 
     @property
     def full(self) -> bool:
-        """Whether a record found no room."""
+        """Whether a record had no room."""
         (flags,) = struct.unpack_from("<I", self._memory, self._entry + FLAGS_OFFSET)
         return bool(flags & FLAG_FULL)
 
 
 class Recorder:
-    """All lanes of a worker; `host`: the place of its host among the trial's. Raises NoRoom."""
+    """All lanes of a worker. `host`: its host's index in the trial. Raises NoRoom."""
 
     def __init__(
         self, worker: int, host: int, lanes: Sequence[LaneSpecification], descriptor: int | None
@@ -100,15 +100,15 @@ class Recorder:
             entry = HEADER.size + index * LANE.size
             LANE.pack_into(self._memory, entry, *_entry(lane, offset, lane.capacity, 0, 0))
             self.lanes.append(Lane(self._memory, words, entry, offset, lane.capacity))
-        # Last: a block without its header is known to be half made.
+        # Last: a block without a header is recognisably incomplete.
         HEADER.pack_into(self._memory, 0, MAGIC, VERSION, len(lanes), size, worker, host)
 
     def count(self) -> int:
-        """Records so far in all lanes."""
+        """Returns the number of records so far in all lanes."""
         return sum(lane.count for lane in self.lanes)
 
     def packed(self) -> bytes:
-        """The block with its lanes side by side, as it goes out on standard output."""
+        """Returns the block with its lanes next to each other, as written to standard output."""
         offset = HEADER.size + len(self.lanes) * LANE.size
         table, contents = [], []
         for lane, specification in zip(self.lanes, self._specifications, strict=True):

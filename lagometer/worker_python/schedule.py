@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a timer sends and how long a node works: the sequences of the worker in C++, number by number."""
+"""When a timer sends and how long a node works: exactly the same sequences as in the C++ worker."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ WORK_NS_MAX = float(plan_bounds.Rule.WORK_NS.high)
 
 @dataclass(frozen=True)
 class SchedulePlan:
-    """kind: periodic, poisson, burst, ramp, recorded; late: what is done with a message that is overdue by a
-    whole spacing: burst (sent), skip (dropped), shift (all that follow are later by as much)."""
+    """kind: periodic, poisson, burst, ramp, recorded; late: what happens to a message that is overdue by a
+    whole spacing: burst (sent), skip (dropped), shift (all later ones move by the same amount)."""
 
     kind: str = "periodic"
     late: str = "burst"
@@ -30,7 +30,7 @@ class SchedulePlan:
 @dataclass(frozen=True)
 class WorkPlan:
     """kind: constant, normal (spread_ns around the mean, truncated at 0), lognormal (sigma of the log),
-    recorded (times_ns, over and over)."""
+    recorded (times_ns, repeated)."""
 
     kind: str = "constant"
     spread_ns: int = 0
@@ -40,7 +40,7 @@ class WorkPlan:
 
 
 class Random:
-    """SplitMix64 (Steele, Lea and Flood 2014), as in the worker in C++."""
+    """SplitMix64 (Steele, Lea and Flood 2014), as in the C++ worker."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed
@@ -54,21 +54,22 @@ class Random:
         return word ^ (word >> 31)
 
     def uniform(self) -> float:
-        """In (0, 1]: its logarithm is finite."""
+        """Uniform in (0, 1], so its logarithm is finite."""
         return ((self.bits() >> 11) + 1.0) * 2.0**-53
 
     def exponential(self) -> float:
-        """With mean 1."""
+        """Exponential with mean 1."""
         return -math.log(self.uniform())
 
     def normal(self) -> float:
-        """With mean 0 and standard deviation 1 (Box and Muller 1958; the second of each pair is not kept)."""
+        """Normal with mean 0 and standard deviation 1 (Box and Muller 1958; discards the second of each
+        pair)."""
         radius = math.sqrt(-2.0 * math.log(self.uniform()))
         return radius * math.cos(2.0 * math.pi * self.uniform())
 
 
 class Schedule:
-    """The intended times of a timer's messages, one after another, from the start on."""
+    """The intended times of a timer's messages, one after another, counted from the start."""
 
     def __init__(self, plan: SchedulePlan, period_ns: int) -> None:
         self._plan = plan
@@ -96,8 +97,8 @@ class Schedule:
         return index * self._period_ns
 
     def _ramp_ns(self, index: int) -> float:
-        """Message k is due when the integral of the rate, a t + (b - a) t² / 2 D, reaches k; the solution in
-        the form that does not cancel. Each time is computed from k alone, so that errors don't add up."""
+        """Message k is due when the integral of the rate, a t + (b - a) t² / 2 D, reaches k. Uses the
+        solution without cancellation. Each time is computed from k alone, so errors don't add up."""
         plan = self._plan
         begin_rate, end_rate = 1.0 / self._period_ns, 1.0 / plan.end_period_ns
         within = index - plan.begin_ns * begin_rate
@@ -111,7 +112,7 @@ class Schedule:
 
 
 class Work:
-    """Draws times of work."""
+    """Draws work times."""
 
     def __init__(self, plan: WorkPlan, work_ns: int) -> None:
         self._plan = plan
@@ -123,7 +124,7 @@ class Work:
         """How long the node works on the next message."""
         plan = self._plan
         if plan.kind == "normal":
-            while True:  # truncated: what would be negative is drawn again, on average at most once
+            while True:  # truncated: negative values are drawn again, on average at most once
                 drawn = self._work_ns + plan.spread_ns * self._random.normal()
                 if drawn >= 0.0:
                     return _rounded(min(drawn, WORK_NS_MAX))
@@ -136,7 +137,8 @@ class Work:
 
 
 def messages_due(plan: SchedulePlan, period_ns: int, offset_ns: int, begin_ns: int, end_ns: int) -> int:
-    """How many messages a schedule has from begin_ns until before end_ns, both from the start on."""
+    """Returns how many messages a schedule has from begin_ns up to, but not including, end_ns, both counted
+    from the start."""
     if plan.kind == "periodic":
         return _periods_before(end_ns, period_ns, offset_ns) - _periods_before(begin_ns, period_ns, offset_ns)
     schedule, count = Schedule(plan, period_ns), 0
@@ -160,6 +162,6 @@ def _spacing_ns(plan: SchedulePlan, period_ns: int) -> int:
 
 
 def _rounded(value: float) -> int:
-    """To the nearest whole number, halves away from zero, as C's llround."""
+    """Rounds to the nearest whole number, halves away from zero, like C's llround."""
     whole = math.trunc(value)
     return whole + int(math.copysign(abs(value - whole) >= 0.5, value))

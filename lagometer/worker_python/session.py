@@ -36,7 +36,7 @@ from lagometer.worker_python.stage import Stage, now_ns
 
 
 class Session:
-    """Creates and enables everything. Raises AdapterError, NoRoom, ContentError; close() also then."""
+    """Creates and enables everything. Raises AdapterError, NoRoom, ContentError."""
 
     def __init__(self, plan: Plan, records_descriptor: int | None) -> None:
         self._plan = plan
@@ -61,10 +61,10 @@ class Session:
         for node in plan.nodes:
             self._create_node(node)
         self.recorder = self._create_recorder(records_descriptor)
-        self.enabled_ns = now_ns()  # from here on endpoints hear their peers
+        self.enabled_ns = now_ns()  # from now on endpoints hear their peers
         self._enable()
         if gc.isenabled():
-            gc.collect()  # what setting up has left is not the messages' to pay for
+            gc.collect()  # messages must not pay for garbage from the setup
 
     def _open_contexts(self) -> None:
         for context in self._plan.contexts:
@@ -83,7 +83,7 @@ class Session:
                 self._contexts.append(self._adapters[context.adapter].open_context(configuration))
 
     def _content_of(self, writer: EndpointPlan) -> bytes:
-        """What a writer's payloads are filled with; each file is read once."""
+        """Returns what fills a writer's payloads. Reads each file once."""
         content = writer.content or self._plan.content
         if content not in self._contents:
             self._contents[content] = load_content(content)
@@ -106,14 +106,14 @@ class Session:
                 output.attach(context.create_writer(_configuration(output.plan, "")))
         for entry in node.inputs:
             if entry.attached:
-                continue  # a client's or a server's, made with its writer
+                continue  # belongs to a client or a server and was made with its writer
             with _in_adapter("creating a reader"):
                 configuration = _configuration(entry.plan, plan.dispatch)
                 context = self._contexts[entry.plan.context]
                 entry.attach(context.create_reader(configuration, partial(node.on_data, entry)))
 
     def _create_service(self, node: Node, output: Output) -> None:
-        """A client's or a server's writer, and the reader that belongs with it."""
+        """Makes a client's or a server's writer, and its reader."""
         plan, context = output.plan, self._contexts[output.plan.context]
         if not isinstance(context, interface.Services):
             adapter = self._adapters[self._plan.contexts[plan.context].adapter]
@@ -173,7 +173,7 @@ class Session:
                     entry.reader.enable()
                 entry.enabled = True
                 if node.plan.dispatch == "listener":
-                    node.on_data(entry)  # what came before callbacks were let in
+                    node.on_data(entry)  # messages that came before callbacks were enabled
         node_groups = [self._nodes] if self._plan.one_thread else [[node] for node in self._nodes]
         for nodes in node_groups:
             self._loops.append(Loop(nodes, self._stage, self._waitset_of(nodes)))
@@ -198,7 +198,8 @@ class Session:
             return self._contexts[context].create_waitset([entry.reader for entry in entries])
 
     def _refuse_one_thread_of_callbacks(self) -> None:
-        """A client library in Python calls back on threads of its own."""
+        """Refuses one thread for all nodes with listeners: a client library in Python calls back on its own
+        threads."""
         for node in self._plan.nodes:
             for reader in node.readers if self._plan.one_thread and node.dispatch == "listener" else ():
                 name = self._adapters[self._plan.contexts[reader.context].adapter].name
@@ -210,21 +211,21 @@ class Session:
     # --- phases ---
 
     def look_for_readers(self, probing: bool) -> bool:
-        """Asks each writer for its readers, and sends a probe on it. Returns whether one met another since
-        then."""
+        """Asks each writer for its readers, and sends a probe on it. Returns whether one found another reader
+        since the last call."""
         anyone_new = False
         for node in self._nodes:
             for output in node.outputs:
                 with _in_adapter("counting matched readers"):
                     anyone_new = output.meets_another() or anyone_new
                 if not probing or output.plan.answers is not None:
-                    continue  # replies are sent to requests alone
+                    continue  # replies only follow requests
                 with self._stage.probing:
                     output.send_probe()
         return anyone_new
 
     def missing(self) -> list[dict[str, Any]]:
-        """Readers that still miss probes, for the event `failed`."""
+        """Returns readers that still miss probes, for the event `failed`."""
         return [
             {"node": node.plan.name, "reader": entry.index, "topic": entry.plan.topic, "streams": streams}
             for node in self._nodes
@@ -233,14 +234,14 @@ class Session:
         ]
 
     def start(self, at_ns: int, stop_ns: int) -> None:
-        """The common start; sources stop at stop_ns."""
+        """Sets the common start; sources stop at stop_ns."""
         self._stage.stop_ns = stop_ns
         self._stage.start_ns = at_ns
         for loop in self._loops:
             loop.wake()
 
     def stop(self) -> None:
-        """Ends all measuring; returns when no node's thread runs and callbacks do nothing any more."""
+        """Ends all measuring. Returns when no node's thread runs and callbacks no longer do anything."""
         if self._stopped:
             return
         self._stopped = self._stage.stopped = True
@@ -249,7 +250,7 @@ class Session:
         for loop in self._loops:
             loop.join()
         for node in self._nodes:
-            with node.locked():  # a callback under way has ended
+            with node.locked():  # a callback in progress has ended
                 pass
 
     def close(self) -> None:
@@ -262,13 +263,14 @@ class Session:
             context.close()
 
     def failure(self) -> str:
-        """What went wrong in an adapter since the start, or nothing."""
+        """Returns what went wrong in an adapter since the start; empty if nothing did."""
         return self._stage.failure
 
-    # --- what is said of them ---
+    # --- descriptions ---
 
     def describe_adapters(self) -> list[dict[str, Any]]:
-        """For the event `ready`. The interpreter belongs to what is measured: its version is said as well."""
+        """Returns the adapters for the event `ready`. The interpreter is part of what is measured, so its
+        version is included."""
         descriptions = []
         for adapter, plan in zip(self._adapters, self._plan.adapters, strict=True):
             with _in_adapter("probing"):
@@ -284,7 +286,7 @@ class Session:
         return descriptions
 
     def describe_settings(self) -> list[dict[str, Any]]:
-        """Effective settings, for the event `ready`."""
+        """Returns the effective settings, for the event `ready`."""
         settings = []
         for context, plan in zip(self._contexts, self._plan.contexts, strict=True):
             with _in_adapter("describing a context"):
@@ -308,7 +310,7 @@ class Session:
         return {"adapter": self._plan.adapters[adapter].name, "object": name, "effective": dict(effective)}
 
     def describe_writers(self) -> list[dict[str, Any]]:
-        """For the event `done`."""
+        """Returns the writers, for the event `done`."""
         descriptions = []
         begin_ns = self._plan.warmup_ns
         end_ns = begin_ns + self._plan.measure_ns
@@ -336,7 +338,7 @@ class Session:
         return descriptions
 
     def describe_readers(self) -> list[dict[str, Any]]:
-        """For the event `done`."""
+        """Returns the readers, for the event `done`."""
         with _in_adapter("a reader's counters"):
             return [
                 {
@@ -352,7 +354,7 @@ class Session:
             ]
 
     def warnings(self) -> list[str]:
-        """What a reader of the results must know, found while measuring."""
+        """Returns what a reader of the results needs to know, found while measuring."""
         return [
             f"the closed loop of node {node.plan.name} ended early, after {node.outputs[0].sent} messages: "
             "no room for more records"
@@ -363,7 +365,7 @@ class Session:
 
 @contextlib.contextmanager
 def _in_adapter(operation: str) -> Iterator[None]:
-    """Whatever an adapter's call raises is the adapter's failure."""
+    """Turns any exception of an adapter's call into the adapter's failure."""
     try:
         yield
     except (AdapterError, MemoryError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m lagometer.agent.link JSON`: makes a link in the network that it is started in, measures it,
-says so, and keeps it until it is told to end. Writes one JSON object a line; the last line, if it fails, is
-the reason."""
+"""`python -m lagometer.agent.link JSON`: makes a link in the network where it is started, measures it,
+reports the result, and keeps the link until it is asked to end. Writes one JSON object per line. If it fails,
+the last line is the reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PR_SET_TIMERSLACK = 29
 
 
 class Emulated:
-    """A link while it is there. back_end: what makes it; ran: the commands that made it."""
+    """A link while it exists. back_end: what makes it; ran: the commands that made it."""
 
     def __init__(self, orders: LinkOrders) -> None:
         self._orders = orders
@@ -36,7 +36,7 @@ class Emulated:
         self.opened: Mapping[str, Any] = {}
 
     def make(self) -> None:
-        """Sets it up by the first means that will do. Raises EmulationError."""
+        """Sets the link up with the first suitable back-end. Raises EmulationError."""
         profile, device = self._orders.profile, self._orders.device
         self._run(commands.device_commands(profile, device))
         if profile.simple:
@@ -90,7 +90,7 @@ class Emulated:
             self.opened = {**self.opened, "traced": bool(orders.profile.trace)}
 
     def _shaper(self) -> Any:
-        """What the kernel counted at the shaper or netem; None without one."""
+        """What the kernel counted at the shaper or netem; None if there is neither."""
         for device in (commands.TAP, self._orders.device):
             completed = subprocess.run(
                 ["tc", "-s", "-j", "qdisc", "show", "dev", device], check=False, capture_output=True
@@ -114,7 +114,7 @@ class Emulated:
 
 
 def has_netem(device: str) -> bool:
-    """Whether this kernel has it: seen by trying."""
+    """Whether this kernel supports netem, found out by trying."""
     attempt = subprocess.run(
         ["tc", "qdisc", "add", "dev", device, "root", "netem"], check=False, capture_output=True
     )
@@ -125,7 +125,7 @@ def has_netem(device: str) -> bool:
 
 
 def measured(orders: LinkOrders) -> list[Figure]:
-    """Measures the link, all hosts at once. Raises MeasureError."""
+    """Measures the link on all hosts at once. Raises MeasureError."""
     with contextlib.ExitStack() as stack:
         try:
             meeting = Meeting(orders)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which means of the kernel make a link of a profile, as commands of ip, ethtool, tc and nft."""
+"""How the kernel can make a link with a given profile, as commands of ip, ethtool, tc and nft."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lagometer.agent.link.orders import FRAME_HEADER_BYTES, LOOPBACK, LinkProfil
 Command = tuple[str, ...]
 
 TAP = "lagometer0"
-TAP_FRAMES = "50000"  # that wait for the program, should it be held up
+TAP_FRAMES = "50000"  # frames that may wait for the program if it is held up
 TABLE = "lagometer"
 NS_PER_S = 1_000_000_000
-BURST_S = 0.001  # a shaper lets so much pass at once
-SAVED_FRAMES = 2  # or so many, if that is more
-ETHERNET_FRAME_BYTES_MIN = 60  # as a device counts it, without its check sequence
-# What a loopback and a virtual cable do in packets of 64 KB, a link does frame by frame.
+BURST_S = 0.001  # a shaper lets this much pass at once
+SAVED_FRAMES = 2  # or this many, if that is more
+ETHERNET_FRAME_BYTES_MIN = 60  # as a device counts it, without the frame check sequence
+# A loopback and a virtual cable pass packets of 64 KB. A link works frame by frame.
 OFFLOADS = ("tso", "gso", "gro", "tx-udp-segmentation")
-NETEM_RATE_BPS = 100_000_000_000  # no limit, and yet it makes netem keep the order (sch_netem.c)
+NETEM_RATE_BPS = 100_000_000_000  # no real limit, but it makes netem keep the order (sch_netem.c)
 NETEM_FRAMES = 100_000
 
 
@@ -32,8 +32,8 @@ def device_commands(profile: LinkProfile, device: str) -> list[Command]:
 
 
 def kernel_commands(profile: LinkProfile, device: str) -> list[Command]:
-    """A token bucket where frames leave. What is lost is dropped where it arrives: it used the link, and
-    its sender does not hear of it, as it would of a frame that is dropped on its own way out."""
+    """Returns a token bucket where frames leave. Lost frames are dropped where they arrive: they used the
+    link, and their sender does not notice, as it would if a frame were dropped on its own way out."""
     commands = []
     if profile.rate_bps:
         commands.append(shaper(profile, device))
@@ -43,7 +43,7 @@ def kernel_commands(profile: LinkProfile, device: str) -> list[Command]:
 
 
 def loss_commands(loss: float, device: str) -> list[Command]:
-    """Drops frames by chance before fragments are put together."""
+    """Drops frames at random before fragments are reassembled."""
     chain = f"{{ type filter hook ingress device {device} priority 0; }}"
     million = 1_000_000
     odds = ("numgen", "random", "mod", str(million), "<", str(round(loss * million)))
@@ -55,7 +55,7 @@ def loss_commands(loss: float, device: str) -> list[Command]:
 
 
 def shaper(profile: LinkProfile, device: str) -> Command:
-    """A token bucket with a queue."""
+    """Returns a token bucket with a queue."""
     burst_bytes = max(math.ceil(profile.rate_bps / 8 * BURST_S), SAVED_FRAMES * profile.frame_bytes)
     size: Command = ()
     if profile.frame_overhead_bytes:
@@ -67,10 +67,10 @@ def shaper(profile: LinkProfile, device: str) -> Command:
 
 
 def redirect_commands(profile: LinkProfile, device: str) -> list[Command]:
-    """All that leaves by the device goes to the program, at the profile's rate unless that changes: then the
-    program keeps it."""
+    """Sends all frames that leave by the device to the program, at the profile's rate. If the rate changes
+    with time, the program enforces it."""
     quiet = [f"net.ipv6.conf.{TAP}.disable_ipv6=1"]
-    if device == LOOPBACK:  # addresses of this host come from outside now
+    if device == LOOPBACK:  # addresses of this host now come from outside
         quiet += [f"net.ipv4.conf.{device}.accept_local=1", f"net.ipv4.conf.{device}.route_localnet=1"]
     up = ("arp", "off", "mtu", str(profile.mtu_bytes), "txqueuelen", TAP_FRAMES, "up")
     match_all = ("protocol", "all", "prio", "1", "u32", "match", "u32", "0", "0")
@@ -88,7 +88,7 @@ def _sent_to(device: str) -> Command:
 
 
 def program_arguments(profile: LinkProfile, device: str, seed: int) -> Command:
-    """The words behind `lagometer-link`."""
+    """Returns the arguments of `lagometer-link`."""
     values: dict[str, object] = {
         "delay_ns": profile.delay_ns,
         "jitter_ns": profile.jitter_ns,
@@ -116,13 +116,14 @@ def _change(step: LinkStep) -> str:
 
 
 def netem_commands(profile: LinkProfile, device: str) -> list[Command]:
-    """The same by netem, where the kernel has it. Rates make it keep the order of frames; see tc-netem(8)."""
+    """Returns the commands that make the same link with netem, if the kernel has it. Rates make netem keep
+    the order of frames; see tc-netem(8)."""
     rate_bps = profile.rate_bps or NETEM_RATE_BPS
     words = ["limit", str(_netem_frames(profile))]
     if profile.delay_ns:
         words += ["delay", f"{profile.delay_ns / 1000:g}us"]
     if profile.jitter_ns:
-        # Of the uniform distribution netem takes half its width.
+        # For the uniform distribution netem takes half its width.
         half = profile.jitter_ns * (math.sqrt(3) if profile.distribution == "uniform" else 1)
         words += [f"{half / 1000:g}us"]
         words += ["distribution", "normal"] if profile.distribution == "normal" else []
@@ -141,12 +142,12 @@ def netem_commands(profile: LinkProfile, device: str) -> list[Command]:
 
 
 def netem_can(profile: LinkProfile) -> bool:
-    """Whether netem has such a distribution; what changes with time is not left to it."""
+    """Whether netem has this distribution. Links that change with time do not use netem."""
     return not profile.timed and profile.distribution in ("normal", "uniform")
 
 
 def _netem_frames(profile: LinkProfile) -> int:
-    """Its queue holds what waits for the rate, and what is under way."""
+    """Frames in its queue: those that wait for the rate, and those in transit."""
     if not profile.rate_bps:
         return NETEM_FRAMES
     under_way = profile.rate_bps / 8 * (profile.delay_ns + 4 * profile.jitter_ns) / NS_PER_S

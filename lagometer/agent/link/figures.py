@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured of a link beside what was asked of it, and how far the two may be apart.
+"""What was measured of a link next to what was requested, and how far the two may differ.
 
-Tolerances stand in docs/methodology/links.md.
+docs/methodology/links.md lists the tolerances.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any
 from lagometer.agent.link.orders import LinkProfile
 
 NS_PER_S = 1_000_000_000
-DEVIATIONS = 4.0  # of an estimate that a link as asked keeps within, but for one check in 16,000
-REFUSED = 1e-4  # of links as asked: so many checks of a share would fail all the same
+DEVIATIONS = 4.0  # standard errors within which a link as requested stays, except for one check in 16,000
+REFUSED = 1e-4  # part of the checks of a share that fail although the link is as requested
 RATE_SHARE = 0.05
 DELAY_SHARE = 0.05
-DELAY_NS = 500_000  # what a packet takes on this machine without any link, on busy CPUs as well
+DELAY_NS = 500_000  # what a packet takes on this machine without any link, also on busy CPUs
 RATE_STRETCHES = 8
-JITTER_ENDS = math.sqrt(2)  # both ends of a stretch are scattered
-MEDIAN_ERROR = 1.2533  # of the median against the mean, of a normal distribution
+JITTER_ENDS = math.sqrt(2)  # both ends of an interval scatter
+MEDIAN_ERROR = 1.2533  # of the median relative to the mean, for a normal distribution
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One quantity, in the unit of its name. low, high: what a link as asked can measure as; n:
-    observations."""
+    """One quantity, in the unit of its name. low, high: the range in which a link as requested can measure;
+    n: number of observations."""
 
     what: str
     asked: float
@@ -38,19 +38,19 @@ class Figure:
 
     @property
     def as_asked(self) -> bool:
-        """Whether it is within its tolerance."""
+        """Whether the measured value is within its tolerance."""
         return self.measured is not None and self.low <= self.measured <= self.high
 
     def as_json(self) -> dict[str, Any]:
-        """For the journal."""
+        """Returns the journal's form."""
         return {**asdict(self), "as_asked": self.as_asked}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a distribution with standard deviation 1: its median less its mean; the standard error of the
-    median, times the root of n; the distance between p10 and p90, and the relative standard error of that,
-    times the root of n."""
+    """Constants of a distribution with standard deviation 1: its median minus its mean; the standard error of
+    the median, times the root of n; the distance between p10 and p90, and its relative standard error, times
+    the root of n."""
 
     median: float
     median_error: float
@@ -68,8 +68,8 @@ SHAPES = {
 
 
 def delay_figures(profile: LinkProfile, transits_ns: Sequence[int]) -> list[Figure]:
-    """Delay and jitter from one-way times of packets that stood apart. Median and deciles do not move when
-    a busy machine holds up a few of them."""
+    """Delay and jitter, from one-way times of packets that were sent apart. Median and deciles do not move
+    when a busy machine holds up a few packets."""
     shape, n = SHAPES[profile.distribution], len(transits_ns)
     if n < 20:
         return [Figure("delay_ns", profile.delay_ns, None, 0, 0, n)]
@@ -86,9 +86,10 @@ def delay_figures(profile: LinkProfile, transits_ns: Sequence[int]) -> list[Figu
 
 
 def rate_figure(profile: LinkProfile, arrivals_ns: Sequence[int], frame_bytes: int) -> Figure:
-    """The rate from when frames of one length arrived that were sent faster. The first quarter is left out,
-    in which what a shaper saved up arrives at once. The median of several stretches does not move when a
-    busy machine holds up a few frames; with jitter, which scatters the ends of a stretch, there is one."""
+    """The rate, from the arrival times of equally long frames that were sent faster than the link. The first
+    quarter is left out, because in it the burst that a shaper saved up arrives at once. The median of several
+    intervals does not move when a busy machine holds up a few frames. With jitter, which scatters the ends of
+    an interval, there is only one interval."""
     frame_times_ns = list(arrivals_ns)[len(arrivals_ns) // 4 :]
     stretches = 1 if profile.jitter_ns else RATE_STRETCHES
     steps = (len(frame_times_ns) - 1) // stretches
@@ -108,7 +109,7 @@ def rate_figure(profile: LinkProfile, arrivals_ns: Sequence[int], frame_bytes: i
 
 
 def share_figure(quantity: str, asked: float, count: int, n: int, inflation: float = 1.0) -> Figure:
-    """A share, held against the exact binomial distribution. inflation: of its variance, where events come
+    """A share, compared with the exact binomial distribution. inflation: of its variance, if events come
     together."""
     if n == 0:
         return Figure(quantity, asked, None, 0, 0, 0)
@@ -118,8 +119,8 @@ def share_figure(quantity: str, asked: float, count: int, n: int, inflation: flo
 
 
 def loss_figures(profile: LinkProfile, arrived: Sequence[bool]) -> list[Figure]:
-    """The share lost, and how many in a row. arrived: of each packet, in the order in which they were
-    sent."""
+    """The share of lost packets, and how many are lost in a row. arrived: one entry for each packet, in the
+    order in which they were sent."""
     lost, n = arrived.count(False), len(arrived)
     figures = [share_figure("loss", profile.loss, lost, n, _inflation(profile))]
     if profile.burst > 1:
@@ -136,8 +137,8 @@ def loss_figures(profile: LinkProfile, arrived: Sequence[bool]) -> list[Figure]:
 
 
 def _inflation(profile: LinkProfile) -> float:
-    """By how much bursts raise the variance of a share: of a two-state chain, (1 + r) / (1 - r) with r the
-    correlation of neighbours."""
+    """By how much bursts raise the variance of a share: for a two-state chain, (1 + r) / (1 - r), where r is
+    the correlation of neighbours."""
     if profile.burst <= 1 or not profile.loss:
         return 1.0
     leave = 1 / profile.burst
@@ -150,8 +151,8 @@ def _around(quantity: str, asked: float, measured: float, away: float, n: int) -
 
 
 def binomial_range(share: float, n: int, refused: float) -> tuple[int, int]:
-    """Returns the fewest and most of n events of this probability that are not among the rarest: half of
-    `refused` on either side."""
+    """Returns the smallest and largest likely number of n events with this probability: the probability
+    outside is `refused`, half of it on either side."""
     if share <= 0:
         return 0, 0
     if share >= 1:

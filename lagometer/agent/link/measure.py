@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures a link with packets of its own, in the network of the trial and before any worker starts.
+"""Measures a link with its own packets, in the network of the trial and before any worker starts.
 
-Each host sends to the next one and judges what comes from the one before it. The kernel stamps a packet
-when it arrives, on the clock that its sender read: emulated hosts share one machine, so one-way times need
-no estimate.
+Each host sends to the next one and judges what comes from the one before it. The kernel stamps a packet on
+arrival, on the same clock that its sender read: emulated hosts share one machine, so one-way times need no
+estimate.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from lagometer.agent.link.orders import FRAME_HEADER_BYTES, LinkOrders, LinkProf
 
 PORT = 47811
 UDP_BYTES = 28  # headers of IPv4 and UDP
-PACKET = struct.Struct("<4sBxxxIq")  # what, train, sequence, sent
+PACKET = struct.Struct("<4sBxxxIq")  # kind, train, sequence, sent
 MAGIC = b"LgLk"
 SMALL_BYTES = 64
 STEADY, APART, FAST, WHOLE = range(4)
 STEADY_COUNT, STEADY_COUNT_BURSTS = 2000, 5000
 STEADY_NS = 250_000
-STEADY_RATE_SHARE = 0.1  # of the link's rate, so that nothing waits for it
-APART_DEVIATIONS = 4  # packets so far apart keep their order by themselves
+STEADY_RATE_SHARE = 0.1  # of the link's rate, so nothing waits for it
+APART_DEVIATIONS = 4  # packets this far apart keep their order by themselves
 APART_NS, APART_S_MAX = 1_000_000, 3.0
 APART_COUNTS = (60, 200)
 FAST_S, FAST_JITTERS, FAST_BYTES_MAX, FAST_COUNT_MIN = 0.3, 100, 8_000_000, 150
-FAST_OVER = 1.3  # so much faster than the link are they sent
+FAST_OVER = 1.3  # they are sent this much faster than the link
 WHOLE_COUNT = 20
 BUFFER_BYTES = 64 << 20
 PROBE_PRIORITY = 40
@@ -50,12 +50,12 @@ _STAMP = struct.Struct("qq")
 
 
 class MeasureError(Exception):
-    """The link can't be measured: says what was tried and what the system answered."""
+    """The link can't be measured. Says what was tried and what the system answered."""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """A packet that came: its train, number, when it was sent and when it arrived."""
+    """A packet that arrived: its train, its number, when it was sent and when it arrived."""
 
     train: int
     sequence: int
@@ -64,12 +64,12 @@ class Arrival:
 
     @property
     def transit_ns(self) -> int:
-        """How long it took."""
+        """How long the packet took."""
         return self.arrived_ns - self.sent_ns
 
 
 class Probe:
-    """The two sockets of a host. Closed by `close`."""
+    """The two sockets of a host. `close` closes them."""
 
     def __init__(self, orders: LinkOrders) -> None:
         self._orders, self._profile = orders, orders.profile
@@ -80,7 +80,7 @@ class Probe:
         self._receiver.setblocking(False)
         self._sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._sender.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
-        if self._profile.queue_bytes:  # what waits stays below the queue, so that it is not dropped
+        if self._profile.queue_bytes:  # keep the waiting packets below the queue's size, so none is dropped
             self._sender.setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDBUF, max(4608, self._profile.queue_bytes // 2)
             )
@@ -94,7 +94,7 @@ class Probe:
         self._sender.close()
 
     def send(self) -> None:
-        """Sends all trains but the fast one, and waits until the last packet must have come. Raises
+        """Sends all trains except the fast one, and waits until the last packet must have arrived. Raises
         MeasureError."""
         profile = self._profile
         small_bits = 8 * (SMALL_BYTES + UDP_BYTES + FRAME_HEADER_BYTES + profile.frame_overhead_bytes)
@@ -108,8 +108,8 @@ class Probe:
             self._wait()
 
     def send_fast(self) -> None:
-        """Sends faster than the link, which no other host does meanwhile: the CPUs carry one such train at a
-        time. Raises MeasureError."""
+        """Sends faster than the link. No other host does so meanwhile: the CPUs can handle only one such
+        train at a time. Raises MeasureError."""
         profile, count = self._profile, _fast_count(self._profile)
         if count:
             with _prompt(), _said():
@@ -117,7 +117,7 @@ class Probe:
                 self._wait(min(count * profile.frame_bytes, profile.queue_bytes))
 
     def measured(self) -> list[Figure]:
-        """Returns what was measured of the way from the host before this one."""
+        """Returns what was measured on the way from the previous host."""
         return self._judged(self._arrived(), _steady_count(self._profile))
 
     def _send(self, train: int, count: int, spacing_ns: int, size_bytes: int) -> None:
@@ -131,7 +131,7 @@ class Probe:
                 self._sender.send(PACKET.pack(MAGIC, train, sequence, time.time_ns()) + rest)
 
     def _send_whole(self) -> None:
-        """Packets that just fit, and one that is a byte too long."""
+        """Sends packets that just fit, and one that is a byte too long."""
         size = self._profile.mtu_bytes - UDP_BYTES
         self._send(WHOLE, WHOLE_COUNT, 2 * STEADY_NS, size)
         try:
@@ -141,7 +141,7 @@ class Probe:
             self._mtu_refused = True
 
     def _wait(self, waiting_bytes: int = 0) -> None:
-        """Until what is under way has come."""
+        """Waits until the packets in transit have arrived."""
         profile = self._profile
         longest_ns = profile.delay_ns + 6 * profile.jitter_ns
         queue_ns = 8 * waiting_bytes * NS_PER_S // profile.rate_bps if waiting_bytes else 0
@@ -192,8 +192,9 @@ class Probe:
 
 
 class Meeting:
-    """Has all hosts of a link come as far before any goes on. Each repeats how far it is until the meeting
-    is closed, since links lose some of what is said, and since others may not hear yet."""
+    """Synchronises all hosts of a link: none goes on before all have reached the same step. Each host
+    repeats its step until the meeting is closed, because links lose some messages and other hosts may not
+    listen yet."""
 
     def __init__(self, orders: LinkOrders) -> None:
         self._orders, self._reached = orders, 0
@@ -207,7 +208,7 @@ class Meeting:
             self._announcing.start()
 
     def close(self) -> None:
-        """Stops once the others can have heard the last."""
+        """Stops once the others can have received the last message."""
         if self._others:
             time.sleep(LINGER_S)
             self._over.set()
@@ -215,7 +216,7 @@ class Meeting:
         self._socket.close()
 
     def reach(self, step: int) -> None:
-        """Waits until all others have come so far. Raises MeasureError."""
+        """Waits until all others have reached this step. Raises MeasureError."""
         self._reached = step
         end_s = time.monotonic() + MEET_S
         while any(reached < step for reached in self._others.values()):
@@ -226,7 +227,7 @@ class Meeting:
                 raise MeasureError(
                     f"the other end at {late_addresses} did not come as far within {MEET_S:.0f} s"
                 )
-            with contextlib.suppress(OSError):  # nothing heard
+            with contextlib.suppress(OSError):  # nothing received
                 data, (address, _) = self._socket.recvfrom(16)
                 if address in self._others and data:
                     self._others[address] = max(self._others[address], data[0])
@@ -239,19 +240,19 @@ class Meeting:
 
 
 def _steady_count(profile: LinkProfile) -> int:
-    """How many packets tell the loss: more where losses come together."""
+    """How many packets measure the loss: more if losses come together."""
     return STEADY_COUNT_BURSTS if profile.burst > 1 else STEADY_COUNT
 
 
 def _apart(profile: LinkProfile) -> tuple[int, int]:
-    """How many packets, and how far apart, tell delay and jitter."""
+    """How many packets measure delay and jitter, and how far apart they are."""
     spacing_ns = max(APART_NS, APART_DEVIATIONS * profile.jitter_ns)
     fewest, most = APART_COUNTS
     return min(most, max(fewest, round(APART_S_MAX * NS_PER_S / spacing_ns))), spacing_ns
 
 
 def _fast_count(profile: LinkProfile) -> int:
-    """How many whole frames tell the rate."""
+    """How many whole frames measure the rate."""
     if not profile.rate_bps:
         return 0
     long_s = max(FAST_S, FAST_JITTERS * profile.jitter_ns / NS_PER_S)
@@ -260,14 +261,14 @@ def _fast_count(profile: LinkProfile) -> int:
 
 
 def _fast_spacing_ns(profile: LinkProfile) -> int:
-    """How far apart they are sent."""
+    """The interval at which they are sent."""
     bits = 8 * (profile.frame_bytes + profile.frame_overhead_bytes)
     return round(bits * NS_PER_S / profile.rate_bps / FAST_OVER) if profile.rate_bps else 0
 
 
 @contextlib.contextmanager
 def _said() -> Iterator[None]:
-    """Raises MeasureError for what the system refuses."""
+    """Raises MeasureError if the system refuses something."""
     try:
         yield
     except OSError as error:
@@ -276,7 +277,7 @@ def _said() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _prompt() -> Iterator[None]:
-    """Packets leave when they are due, whatever else the machine does, where that is allowed."""
+    """Makes packets leave on time, whatever else the machine does, if the system allows it."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PROBE_PRIORITY))
     except OSError:

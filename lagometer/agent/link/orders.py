@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a link is to be like, and where it is emulated."""
+"""What a link should be like, and where it is emulated."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-NAME = "link"  # of what runs it, among the companions of a trial
+NAME = "link"  # of the process that runs it, among the companions of a trial
 LOOPBACK = "lo"
 READY = "link is ready"
 DIFFERS = "link-differs"
 FAILED = "link-failed"
 START = "start_descriptor"
-FRAME_HEADER_BYTES = 14  # of Ethernet, as devices of Linux count a frame
+FRAME_HEADER_BYTES = 14  # of Ethernet, as Linux devices count a frame
 
 
 @dataclass(frozen=True)
 class LinkStep:
-    """What a link is like from a time of the measure phase on. outage: all frames are lost."""
+    """What a link is like from a given time in the measure phase. outage: all frames are lost."""
 
     at_ns: int
     rate_bps: int
@@ -31,13 +31,13 @@ class LinkStep:
 
 @dataclass(frozen=True)
 class LinkProfile:
-    """One way of a link; both ways are alike. 0 is: not limited, or none.
+    """One direction of a link; both directions are alike. 0 means unlimited, or none.
 
-    rate_bps: of frames with frame_overhead_bytes for each; queue_bytes: what waits for the rate, the rest
-    is dropped; jitter_ns: the standard deviation of the delay, by `distribution` (normal, uniform,
-    exponential); loss, reorder, duplicate: shares of frames, from 0 to 1; burst: how many frames are lost
-    in a row, on average; steps: what it is like in the measure phase, in the order of time; trace:
-    the file of a recorded capacity, whose mean is rate_bps, empty for none.
+    rate_bps: for frames with frame_overhead_bytes each; queue_bytes: what may wait for the rate, the rest is
+    dropped; jitter_ns: the standard deviation of the delay, with a `distribution` (normal, uniform,
+    exponential); loss, reorder, duplicate: shares of frames, from 0 to 1; burst: how many frames are lost in
+    a row, on average; steps: changes in the measure phase, in the order of time; trace: the file of a
+    recorded capacity with the mean rate_bps, empty for none.
     """
 
     name: str
@@ -62,8 +62,8 @@ class LinkProfile:
 
     @property
     def simple(self) -> bool:
-        """Whether a shaper and a filter of the kernel can do it: each frame leaves in time, or is lost by
-        chance, always."""
+        """Whether a shaper and a filter of the kernel are enough: each frame leaves on time or is lost at
+        random, throughout."""
         return not (
             self.timed or self.delay_ns or self.jitter_ns or self.reorder or self.duplicate or self.burst > 1
         )
@@ -76,8 +76,8 @@ class LinkProfile:
 
 @dataclass(frozen=True)
 class LinkOrders:
-    """device: that all frames leave by; address: of this host on it; peers: addresses of all hosts with the
-    link, this one included, in an order that all agree on; program: the path of `lagometer-link`."""
+    """device: all frames leave through it; address: of this host on it; peers: addresses of all hosts with
+    the link, including this one, in an order that all agree on; program: the path of `lagometer-link`."""
 
     profile: LinkProfile
     device: str
@@ -87,17 +87,17 @@ class LinkOrders:
     seed: int = 1
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it as `parsed` reads it."""
+        """Returns it in the form that `parsed` reads."""
         return asdict(self)
 
     @property
     def next(self) -> str:
-        """The host to which this one's way out is measured."""
+        """The host that this one sends to; the way to it is measured."""
         return self.peers[(self.peers.index(self.address) + 1) % len(self.peers)]
 
 
 def parsed(values: dict[str, Any]) -> LinkOrders:
-    """Reads what `as_json` gives."""
+    """Reads the output of `as_json`."""
     profile = values["profile"]
     steps = tuple(LinkStep(**step) for step in profile["steps"])
     return LinkOrders(
@@ -106,8 +106,8 @@ def parsed(values: dict[str, Any]) -> LinkOrders:
 
 
 def start_of(output: bytes) -> int | None:
-    """Returns the descriptor, of the process that runs a link, by which the link hears when the measure phase
-    begins; None if what it wrote names none: it does not change with time."""
+    """Returns the descriptor, in the process that runs a link, on which the link learns when the measure
+    phase begins. None if its output names none: then the link does not change with time."""
     for line in output.splitlines():
         with contextlib.suppress(ValueError, AttributeError):
             if (descriptor := json.loads(line).get(START)) is not None:
@@ -116,6 +116,7 @@ def start_of(output: bytes) -> int | None:
 
 
 def own_code(last_line: str) -> str | None:
-    """Returns the code of the reason that the last line of what runs a link is; None if it is not one."""
+    """Returns the code of the reason in the last line of the process that runs a link; None if the line is
+    not a reason."""
     code = last_line.partition(": ")[0]
     return code if code in (DIFFERS, FAILED) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a link in words."""
+"""Puts the figures of a link into words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NAMES = {"mtu_bytes": "MTU", "burst": "frames lost in a row"}
 
 
 def in_words(figure: Figure) -> str:
-    """Returns what was asked and what was measured, as a person reads it."""
+    """Returns what was requested and what was measured, for people."""
     name = _NAMES.get(figure.what, figure.what.rpartition("_")[0] or figure.what)
     allowed = f"{quantity(figure.what, figure.low)} to {quantity(figure.what, figure.high)}"
     measured = "nothing" if figure.measured is None else quantity(figure.what, figure.measured)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is seen from outside while a trial runs: processes, sockets, counters, clocks, wake-ups."""
+"""Observes a trial from outside while it runs: processes, sockets, counters, clocks, wake-ups."""

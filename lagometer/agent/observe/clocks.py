@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the system's clocks moved against each other while a trial ran.
+"""Whether the system's clocks moved relative to each other while a trial ran.
 
-NTP pulls CLOCK_REALTIME and CLOCK_MONOTONIC alike, so their difference changes by a step alone.
+NTP pulls CLOCK_REALTIME and CLOCK_MONOTONIC alike, so only a step changes their difference.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OTHERS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """Each clock's distance from CLOCK_MONOTONIC, at most `uncertainty_ns` off."""
+    """Each clock's distance from CLOCK_MONOTONIC, off by at most `uncertainty_ns`."""
 
     monotonic_ns: int
     offsets_ns: Mapping[str, int]
@@ -58,7 +58,7 @@ def _offset(clock: int) -> tuple[int, int]:
 
 
 def moved(before: Reading, after: Reading) -> Clocks:
-    """Returns how far each clock moved against CLOCK_MONOTONIC between two readings."""
+    """Returns how far each clock moved relative to CLOCK_MONOTONIC between two readings."""
 
     def change(name: str) -> int | None:
         if name not in before.offsets_ns or name not in after.offsets_ns:

@@ -26,24 +26,24 @@ _SOURCES: dict[str, tuple[tuple[str, str], ...]] = {
     "loopback_bytes": (("dev", "lo.bytes"),),
     "loopback_packets": (("dev", "lo.packets"),),
     "link_bytes": (("dev", "links.bytes"),),
-    # not stored: they tell UDP from TCP
+    # not stored: they only distinguish UDP from TCP
     "udp_sent": (("snmp", "Udp.OutDatagrams"), ("snmp6", "Udp6OutDatagrams")),
     "tcp_sent": (("snmp", "Tcp.OutSegs"),),
 }
 
 
 class NetworkCounters:
-    """The counters of one network namespace, read through files that keep it alive once they are open."""
+    """The counters of one network namespace. Their files keep the namespace alive while they are open."""
 
     def __init__(self, process_id: int) -> None:
-        """Opens the counters of the namespace that a process is in; what can't be opened is left out."""
+        """Opens the counters of the namespace that a process is in. Skips what can't be opened."""
         self._files: dict[str, int] = {}
         for name in ("snmp", "snmp6", "dev", "softnet_stat"):
             with contextlib.suppress(OSError):
                 self._files[name] = os.open(f"/proc/{process_id}/net/{name}", os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> dict[str, int]:
-        """Returns the counters as they are now, by our names; those that the kernel has."""
+        """Returns the current counters by our names, as far as the kernel has them."""
         tables: dict[str, Mapping[str, int]] = {}
         for name, descriptor in self._files.items():
             with contextlib.suppress(OSError, ValueError, IndexError):
@@ -56,7 +56,7 @@ class NetworkCounters:
         return counters
 
     def close(self) -> None:
-        """Lets the namespace go."""
+        """Releases the namespace."""
         for descriptor in self._files.values():
             os.close(descriptor)
         self._files = {}
@@ -125,12 +125,12 @@ def _thermal_counters() -> tuple[Path, ...]:
 
 
 def load_between(before: Mapping[str, int], after: Mapping[str, int]) -> MachineLoad:
-    """Returns what was added to each of the counts of `machine_load`."""
+    """Returns the increment of each count of `machine_load`."""
     return MachineLoad(**{name: after[name] - before[name] for name in after if name in before})
 
 
 def realtime_limit() -> RealtimeLimit | None:
-    """Returns how much of each period real-time threads get; None where the kernel does not say."""
+    """Returns how much of each period real-time threads get; None if the kernel does not report it."""
     folder = Path("/proc/sys/kernel")
     try:
         return RealtimeLimit(_number(folder / "sched_rt_runtime_us"), _number(folder / "sched_rt_period_us"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The energy that the machine's processors have used, where their counters can be read (RAPL, powercap)."""
+"""The energy that the machine's processors have used, if their counters can be read (RAPL, powercap)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ NJ_PER_UJ = 1000
 
 @dataclass(frozen=True)
 class Energy:
-    """Microjoules by package, and where each begins again. why: not available, for this reason."""
+    """Microjoules by package, and the value at which each counter wraps. why: the reason if energy is not
+    available."""
 
     packages_uj: Mapping[str, int] = field(default_factory=dict)
     ranges_uj: Mapping[str, int] = field(default_factory=dict)
@@ -22,7 +23,7 @@ class Energy:
 
 
 def read_energy(folder: Path = FOLDER) -> Energy:
-    """Reads the counters of all packages; parts of one, such as its cores, are in it already."""
+    """Reads the counters of all packages. They include the parts of a package, such as its cores."""
     packages: dict[str, int] = {}
     ranges: dict[str, int] = {}
     try:

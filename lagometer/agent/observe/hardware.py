@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters of the processor for other processes: perf_event_open(2), through ctypes.
+"""Counts processor events of other processes: perf_event_open(2), through ctypes.
 
-A counter is opened for each thread that a process has, and its future threads inherit it. It counts what the
-thread does, wherever it runs, and costs something at each switch to another thread: so it is asked for.
+Each thread of a process gets its own counter, and its future threads inherit it. A counter counts what the
+thread does, wherever it runs. It costs something at each switch to another thread, so it must be requested.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# By machine: the number of the system call (it has no function in libc).
+# By machine: the number of the system call (libc has no function for it).
 SYSTEM_CALLS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 HARDWARE, SOFTWARE, HARDWARE_CACHE = 0, 1, 3
-ATTRIBUTES_BYTES = 64  # PERF_ATTR_SIZE_VER0, which every kernel takes
+ATTRIBUTES_BYTES = 64  # PERF_ATTR_SIZE_VER0, which every kernel accepts
 INHERIT, EXCLUDE_KERNEL, EXCLUDE_HYPERVISOR = 1 << 1, 1 << 5, 1 << 6
 TIME_ENABLED, TIME_RUNNING = 1 << 0, 1 << 1
 CLOSE_ON_EXEC = 1 << 3
 DATA_TLB_READ_MISSES = 3 | (0 << 8) | (1 << 16)
-# Name: type and number of the kernel's (linux/perf_event.h).
+# Name: type and number in the kernel (linux/perf_event.h).
 COUNTERS: Mapping[str, tuple[int, int]] = {
     "cycles": (HARDWARE, 0),
     "instructions": (HARDWARE, 1),
     "cache_misses": (HARDWARE, 3),
     "tlb_misses": (HARDWARE_CACHE, DATA_TLB_READ_MISSES),
 }
-TASK_CLOCK = (SOFTWARE, 1)  # nanoseconds; every machine has it
+TASK_CLOCK = (SOFTWARE, 1)  # nanoseconds; available on every machine
 
-# What an error means that the kernel gives for a counter.
+# What an error from the kernel means for a counter.
 _MEANINGS = {
     errno.ENOENT: "the machine has no such counter",
     errno.EOPNOTSUPP: "the processor has no such counter",
@@ -50,14 +50,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Count:
-    """What a counter counted; None with the reason where it did not."""
+    """What a counter counted; None with the reason if it did not count."""
 
     value: int | None
     why: str | None = None
 
 
 def open_counter(thread: int, counter: tuple[int, int], exclude_kernel: bool = False) -> int:
-    """Opens a counter of one thread and of those that it will start. Returns a descriptor. Raises OSError."""
+    """Opens a counter of one thread and of the threads it will start. Returns a descriptor. Raises
+    OSError."""
     number = SYSTEM_CALLS.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, f"perf_event_open is not known for {platform.machine()}")
@@ -82,20 +83,20 @@ def open_counter(thread: int, counter: tuple[int, int], exclude_kernel: bool = F
 
 
 def read_counter(descriptor: int) -> tuple[int, int, int]:
-    """Returns its count, and for how long it was wanted and did count, in nanoseconds. Raises OSError."""
+    """Returns its count, and for how long it was enabled and did count, in nanoseconds. Raises OSError."""
     value, enabled, running = struct.unpack("=QQQ", os.read(descriptor, 24))
     return value, enabled, running
 
 
 def reason_of(error: OSError) -> str:
-    """Names an error as `EACCES: …`, with what it means here."""
+    """Names an error as `EACCES: …`, with its meaning here."""
     number = error.errno or 0
     name = "EOPNOTSUPP" if number == errno.EOPNOTSUPP else errno.errorcode.get(number, "error")
     return f"{name}: {_MEANINGS.get(number, error.strerror)}"
 
 
 def unavailable(counters: Mapping[str, tuple[int, int]] = COUNTERS) -> dict[str, str]:
-    """Returns why each of the counters can't be had here; those that can are left out."""
+    """Returns why each counter is not available here; available counters are left out."""
     reasons = {}
     for name, counter in counters.items():
         try:
@@ -107,17 +108,18 @@ def unavailable(counters: Mapping[str, tuple[int, int]] = COUNTERS) -> dict[str,
 
 @dataclass
 class ProcessCounters:
-    """The counters of one process: a descriptor for each thread that it had, by the counter's name."""
+    """The counters of one process: by the counter's name, a descriptor for each thread that the process
+    had."""
 
     descriptors: dict[str, list[int]] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
-    user_alone: bool = False  # the kernel's own work may not be counted
+    user_alone: bool = False  # the kernel's own work can't be counted
 
     @classmethod
     def of(
         cls, pid: int, counters: Mapping[str, tuple[int, int]] = COUNTERS, proc: Path = Path("/proc")
     ) -> ProcessCounters:
-        """Opens them; what can't be opened has a reason."""
+        """Opens the counters. A counter that can't be opened has a reason."""
         process_counters = cls()
         try:
             threads = [int(name) for name in os.listdir(proc / str(pid) / "task")]  # noqa: PTH208
@@ -148,7 +150,7 @@ class ProcessCounters:
         self.descriptors[name] = opened
 
     def read(self) -> Readings:
-        """Returns of each thread: the count, and for how long it was wanted and did count."""
+        """Returns for each thread: the count, and for how long it was enabled and did count."""
         readings = {}
         for name, descriptors in self.descriptors.items():
             with contextlib.suppress(OSError, struct.error):
@@ -156,7 +158,7 @@ class ProcessCounters:
         return readings
 
     def between(self, before: Readings, after: Readings) -> dict[str, Count]:
-        """Returns what each counted between two readings, threads added up."""
+        """Returns what each counter counted between two readings, summed over threads."""
         counts = {name: Count(None, why) for name, why in self.why.items()}
         for name in self.descriptors:
             if name in before and name in after:
@@ -167,7 +169,7 @@ class ProcessCounters:
         return counts
 
     def close(self) -> None:
-        """Ends the counting."""
+        """Closes the counters."""
         for descriptor in (
             open_descriptor for opened in self.descriptors.values() for open_descriptor in opened
         ):
@@ -176,8 +178,8 @@ class ProcessCounters:
 
 
 def _counted(before: tuple[int, int, int], after: tuple[int, int, int]) -> int | None:
-    """Returns what was added; None if it never counted. Where counters took turns on the processor, the count
-    stands for the whole time in proportion, as perf(1) does it."""
+    """Returns the increment; None if the counter never counted. If counters took turns on the processor, the
+    count is scaled to the whole time, as perf(1) does."""
     value, enabled, running = (now - then for then, now in zip(before, after, strict=True))
     if running <= 0:
         return None if enabled > 0 else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a host's network lets messages through, or keeps them: its interface, buffers, firewall."""
+"""What on a host's network passes or blocks messages: its interface, buffers, firewall."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _REFUSING = re.compile(r"\b(drop|reject|DROP|REJECT)\b")
 
 
 def network_facts(address: str) -> dict[str, Any]:
-    """Returns what there is: `link` of the interface with this address (None: none has it), `settings`,
-    `firewall` (rules and how many refuse; None: can't be read)."""
+    """Returns the facts: `link` of the interface with this address (None: no interface has it), `settings`,
+    `firewall` (rules and how many of them refuse; None: can't be read)."""
     settings = {}
     for name in SETTINGS:
         with contextlib.suppress(OSError, ValueError):
@@ -77,7 +77,7 @@ def _number(path: Path) -> int | None:
 
 
 def _firewall() -> dict[str, Any] | None:
-    """Returns the rules that nftables and iptables have; None where they can't be read."""
+    """Returns the rules of nftables and iptables; None if they can't be read."""
     if os.geteuid() != 0:
         return None
     program = next((command for command in ("nft", "iptables-save") if shutil.which(command)), None)

@@ -12,18 +12,18 @@ HEADER_BYTES = 4096
 
 
 class ProbeFile:
-    """The file of one worker's probe, held open: the worker may end before it is read."""
+    """The file of one worker's probe, kept open: the worker may end before it is read."""
 
     def __init__(self, pid: int, directory: str, name: str) -> None:
-        """It lies in the worker's own mounts."""
+        """Opens the file, which is in the worker's own mounts."""
         self._descriptor = -1
         with contextlib.suppress(OSError):
             self._descriptor = os.open(f"/proc/{pid}/root{directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> bytes | None:
-        """Returns the header and the chunks in use; None where there is no such file.
+        """Returns the header and the chunks in use; None if there is no such file.
 
-        The probe may write on: each chunk says how many of its records are whole.
+        The probe may keep writing: each chunk says how many of its records are complete.
         """
         if self._descriptor < 0:
             return None
@@ -38,7 +38,7 @@ class ProbeFile:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Gives it up; may be called twice."""
+        """Closes the file; may be called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

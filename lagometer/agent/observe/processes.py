@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of a trial as the kernel shows them from outside: who started whom, CPU time, memory."""
+"""The processes of a trial as the kernel shows them from outside: parents, CPU time, memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KIB = 1024
 
 
 def parents() -> dict[int, int]:
-    """Returns the parent of every living process; zombies are left out."""
+    """Returns the parent of every living process, without zombies."""
     parent_of: dict[int, int] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 (much faster)
         if name.isdigit():
@@ -25,7 +25,7 @@ def parents() -> dict[int, int]:
 
 
 def ancestor_among(pid: int, those: Collection[int], parent_of: Mapping[int, int]) -> int | None:
-    """Returns the nearest of `those` that a process descends from, itself included; None if from none."""
+    """Returns the nearest of `those` that is `pid` itself or its ancestor; None if there is none."""
     while pid not in those:
         if pid not in parent_of:
             return None
@@ -34,9 +34,10 @@ def ancestor_among(pid: int, those: Collection[int], parent_of: Mapping[int, int
 
 
 def cpu_time_ns(pid: int) -> int | None:
-    """Returns what all threads of a process have used, those that ended included; None if it is gone.
+    """Returns the CPU time of all threads of a process, including ended ones; None if the process is gone.
 
-    Its CPU clock is read, which costs one system call (clock_getcpuclockid(3) makes the number so).
+    It reads the process's CPU clock, which costs one system call (clock_getcpuclockid(3) explains the clock's
+    number).
     """
     try:
         return time.clock_gettime_ns((~pid << 3) | 2)
@@ -45,7 +46,8 @@ def cpu_time_ns(pid: int) -> int | None:
 
 
 def proportional_bytes(pid: int, without: str | None = None) -> int | None:
-    """Returns a process's memory, what is shared divided by who shares it (PSS); None if not to be seen.
+    """Returns a process's proportional memory (PSS): shared memory is divided by the number of its users.
+    None if it can't be read.
 
     Mappings whose name contains `without` are left out.
     """
@@ -55,7 +57,7 @@ def proportional_bytes(pid: int, without: str | None = None) -> int | None:
             for line in lines:
                 if line.startswith("Pss:"):
                     total += int(line.split()[1]) * KIB if counts else 0
-                elif not line[0].isupper():  # the head of a mapping: its addresses are in small letters
+                elif not line[0].isupper():  # the head of a mapping: its addresses are in lower case
                     counts = without is None or without not in line
     except (OSError, ValueError, IndexError):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of /proc, read whole: they have no size that could be asked for."""
+"""Reads files of /proc as a whole: they don't report a size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ READ_BYTES = 1 << 17
 
 
 def read_whole(path: str) -> bytes:
-    """Returns all that a file says. Raises OSError."""
+    """Returns the contents of a file. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         pieces = []

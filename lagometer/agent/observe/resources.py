@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the processes of a trial cost: looked at before and after the measure phase, and once in the drain.
+"""What the processes of a trial cost: read before and after the measure phase, and once in the drain.
 
-Nothing is read while messages are measured. Texts of the kernel are kept as they are and taken apart after
-the trial.
+Nothing is read while messages are measured. The kernel's texts are kept as they are and parsed after the
+trial.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from lagometer.agent.observe.sockets import RECORDS
 from lagometer.agent.observe.usage import Account, Memory, RawAccount
 
 OFF, ON, WITH_COUNTERS = "off", "on", "counters"
-# The first look begins so long before the measure phase, and so much earlier for each process, but not before
-# the middle of the warm-up: it should be over when the phase begins.
+# The first reading begins this long before the measure phase, and this much earlier for each process, but not
+# before the middle of the warm-up: it should be over when the phase begins.
 AHEAD_NS, AHEAD_NS_PER_PROCESS = 10_000_000, 2_000_000
-BEHIND_NS = 2_000_000  # the last message should have come when the second look begins
+BEHIND_NS = 2_000_000  # the last message should have arrived when the second reading begins
 WORKER, DAEMON = "worker", "daemon"
 NOT_ASKED = "not asked for (resources: counters)"
-INTERFACE_FIELDS = {"received_bytes": 0, "sent_bytes": 8}  # of /proc/net/dev, behind the name
+INTERFACE_FIELDS = {"received_bytes": 0, "sent_bytes": 8}  # in /proc/net/dev, after the name
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process to look at: a worker by its place among those of its host, or a daemon by its name."""
+    """A process to observe: a worker, by its place among those of its host, or a daemon, by its name."""
 
     pid: int
     kind: str
@@ -41,8 +41,8 @@ class Process:
 
 @dataclass(frozen=True)
 class ProcessUse:
-    """What one process cost. account: what was added from `began_ns` (this host's CLOCK_MONOTONIC) until the
-    end of the measure phase; memory, sockets, descriptors: in the drain; None in each: not to be seen."""
+    """What one process cost. account: the increment from `began_ns` (this host's CLOCK_MONOTONIC) to the end
+    of the measure phase; memory, sockets, descriptors: in the drain. None in each: not readable."""
 
     kind: str
     name: str
@@ -58,9 +58,9 @@ class ProcessUse:
 @dataclass(frozen=True)
 class Resources:
     """What one host's part of a trial cost. measure_begin_ns, measure_end_ns: on the same clock as each
-    `began_ns`; network_bytes: sent and received over all interfaces, from `began_ns`, None where they are not
-    the trial's own; energy_nj: of the whole machine, with the reason where it is not known; unavailable: why
-    counters can't be had."""
+    `began_ns`; network_bytes: sent and received over all interfaces since `began_ns`, None if the trial does
+    not have its own interfaces; energy_nj: of the whole machine, with the reason if it is not known;
+    unavailable: why counters are not available."""
 
     measure_begin_ns: int
     measure_end_ns: int
@@ -73,7 +73,8 @@ class Resources:
     user_alone: bool = False
 
     def workers_bytes(self, count: int) -> int | None:
-        """Returns the memory (PSS) of so many workers, all that there are; None if one is not known."""
+        """Returns the memory (PSS) of all workers, of which there must be this many; None if one is not
+        known."""
         memories = [
             process.memory
             for process in self.processes
@@ -82,12 +83,12 @@ class Resources:
         return sum(memory.proportional_bytes for memory in memories) if len(memories) == count else None
 
     def as_frame(self) -> dict[str, Any]:
-        """Returns it as `from_frame` reads it."""
+        """Returns it in the form that `from_frame` reads."""
         return asdict(self)
 
     @classmethod
     def from_frame(cls, frame: Mapping[str, Any]) -> Resources:
-        """Reads what `as_frame` gives. Raises KeyError, TypeError, ValueError for anything else."""
+        """Reads the output of `as_frame`. Raises KeyError, TypeError, ValueError for anything else."""
         return cls(**{**frame, "processes": tuple(_process_use(process) for process in frame["processes"])})
 
 
@@ -104,7 +105,7 @@ def _process_use(values: Mapping[str, Any]) -> ProcessUse:
 
 
 class ResourceWatch:
-    """Looks at the processes of one trial; `close` always. wanted: `off`, `on` or `counters`."""
+    """Observes the processes of one trial. Always call `close`. wanted: `off`, `on` or `counters`."""
 
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted
@@ -123,14 +124,14 @@ class ResourceWatch:
 
     @property
     def wanted(self) -> bool:
-        """Whether it looks at all."""
+        """Whether it observes anything."""
         return self._wanted != OFF
 
     def attach(
         self, processes: Sequence[Process], private: bool, begin_ns: int, measure_ns: int, drain_ns: int
     ) -> list[tuple[int, Callable[[], object]]]:
-        """Notes what is to be looked at, and returns when to look. private: the network is the trial's own;
-        begin_ns, measure_ns, drain_ns: when warm-up, measure phase and drain begin."""
+        """Notes what to observe, and returns when. private: the trial has its own network; begin_ns,
+        measure_ns, drain_ns: when warm-up, measure phase and drain begin."""
         if not self.wanted:
             return []
         self._processes, self._private, self._phase = tuple(processes), private, (measure_ns, drain_ns)
@@ -151,7 +152,7 @@ class ResourceWatch:
         self._end = self._look_at_accounts()
 
     def look_at_memory(self) -> None:
-        """Notes memory, descriptors and sockets."""
+        """Reads memory, descriptors and sockets."""
         self._smaps = {process.pid: usage.read_smaps(process.pid) for process in self._processes}
         self._descriptors = {process.pid: usage.read_descriptors(process.pid) for process in self._processes}
         living = next((pid for pid, smaps in self._smaps.items() if smaps is not None), None)
@@ -175,7 +176,7 @@ class ResourceWatch:
         return {pid: counters.read() for pid, counters in self._counters.items()}
 
     def result(self) -> Resources | None:
-        """Returns what was seen; None if the trial ended before its measure phase did."""
+        """Returns the result; None if the trial ended before its measure phase did."""
         if not self._end:
             return None
         network_bytes = _network_bytes([text for _, text in self._network])
@@ -228,14 +229,14 @@ class ResourceWatch:
         )
 
     def close(self) -> None:
-        """Ends all counting."""
+        """Closes all counters."""
         for counters in self._counters.values():
             counters.close()
         self._counters = {}
 
 
 def _network_bytes(texts: Sequence[bytes]) -> dict[str, int] | None:
-    """Returns the bytes sent and received between two lists of interfaces; None without two."""
+    """Returns the bytes sent and received between two readings of the interfaces; None without two."""
     if len(texts) != 2:
         return None
     with contextlib.suppress(ValueError, IndexError):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel's scheduler does on every CPU while a trial runs: `lagometer-scheduler` records it, outside
-of the trial's namespaces.
+"""What the kernel's scheduler does on every CPU while a trial runs. `lagometer-scheduler` records it, outside
+the trial's namespaces.
 
-It sleeps through the trial and writes into memory of its own; it ends with its standard input, so with this
-process, however that ends. Where the kernel does not allow it, the reason is kept.
+The program sleeps through the trial and writes into its own memory. It ends with its standard input, and
+therefore with this process, however that ends. If the kernel does not allow recording, the reason is kept.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from dataclasses import dataclass
 
 from lagometer.agent.observe.reading import read_whole
 
-FILE_BYTES = 256 << 20  # for eight million records; the memory is taken as it is written to
+FILE_BYTES = 256 << 20  # for eight million records; memory is only used as it is written
 HEADER = struct.Struct("<QIIQ")  # magic, version, bytes of a record, records
 HEADER_BYTES = 64
-EVENTS = ("ready", "began")  # what it says
-READY_S, END_S = 1.0, 2.0  # in all less than a conductor waits for an agent
+EVENTS = ("ready", "began")  # its events
+READY_S, END_S = 1.0, 2.0  # together less than a conductor waits for an agent
 LINE_BYTES = 4096
 
 
 @dataclass(frozen=True)
 class ThreadNumbers:
-    """A worker's thread: its number here, and in the trial's own namespace."""
+    """A worker's thread: its number here, and its number in the trial's namespace."""
 
     worker: int
     here: int
@@ -39,7 +39,7 @@ class ThreadNumbers:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What came of it. why: nothing could be recorded, for this reason."""
+    """The result. why: the reason if nothing could be recorded."""
 
     why: str | None
     threads: tuple[ThreadNumbers, ...] = ()
@@ -47,7 +47,7 @@ class Recorded:
 
 
 class SchedulerWatch:
-    """Records one trial; `close` always. program: the path of `lagometer-scheduler`."""
+    """Records one trial. Always call `close`. program: the path of `lagometer-scheduler`."""
 
     def __init__(self, program: str) -> None:
         self._why: str | None = None
@@ -66,7 +66,7 @@ class SchedulerWatch:
             self._why = f"{program} can't be started: {error.strerror}"
 
     def begin(self) -> None:
-        """Has it record from now on; whether it can is known at the end."""
+        """Starts recording. `end` tells whether it worked."""
         process = self._process
         if process is not None and process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
@@ -74,14 +74,14 @@ class SchedulerWatch:
                 process.stdin.flush()
 
     def look_at_threads(self, workers: Sequence[int | None]) -> None:
-        """Notes which numbers the workers' threads have; those that came later are added."""
+        """Notes the numbers of the workers' threads, and adds threads that have appeared since."""
         for worker, pid in enumerate(workers):
             if pid is not None and self._why is None:
                 for thread in thread_numbers(worker, pid):
                     self._threads[worker, thread.here] = thread
 
     def end(self) -> Recorded:
-        """Records no more, and returns what there is."""
+        """Stops recording, and returns the result."""
         process = self._process
         if process is not None and process.stdin is not None and process.stdout is not None:
             self._why = _refusal(process.stdout.fileno())
@@ -111,7 +111,7 @@ class SchedulerWatch:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Ends it, if it still runs. May be called twice."""
+        """Ends the program if it still runs. May be called twice."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -126,7 +126,7 @@ class SchedulerWatch:
 
 
 def _refusal(output: int) -> str | None:
-    """Hears whether it could record, and did begin; why not, None if it did."""
+    """Reads whether the program could record and did begin. Returns why not, None if it did."""
     text = b""
     while text.count(b"\n") < len(EVENTS):
         if not select.select([output], [], [], READY_S)[0]:
@@ -148,7 +148,7 @@ def _refusal(output: int) -> str | None:
 
 
 def thread_numbers(worker: int, pid: int) -> list[ThreadNumbers]:
-    """The numbers of a process's threads; those that may not be looked at are left out."""
+    """The numbers of a process's threads, without those that may not be read."""
     threads = []
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 (much faster)
@@ -161,7 +161,7 @@ def thread_numbers(worker: int, pid: int) -> list[ThreadNumbers]:
 
 
 def unavailable(program: str) -> str | None:
-    """Says why the scheduler can't be recorded here; None if it can."""
+    """Returns why the scheduler can't be recorded here; None if it can."""
     watch = SchedulerWatch(program)
     try:
         watch.begin()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel shows of a worker from outside: the memory it shares, and the sockets it holds."""
+"""What the kernel shows about a worker from outside: the memory it shares, and the sockets it holds."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from lagometer.agent.observe.reading import read_whole
 CONNECTED_TCP = "01"
 CONNECTED_UNIX = "03"
 LISTENING_TCP = "0A"
-DATAGRAM_UNIX = "0002"  # a type: it sends to any name and hears from anybody, without a connection
-STREAM_UNIX = ("0001", "0005")  # types whose server must listen beside having a name: stream, seqpacket
+DATAGRAM_UNIX = "0002"  # a type: it sends to any name and receives from anybody, without a connection
+STREAM_UNIX = ("0001", "0005")  # types whose server must listen as well as have a name: stream, seqpacket
 LISTENING_UNIX = 0x10000  # a flag
-RECORDS = "lagometer-records"  # the worker's own memory; its peers have others
-IPV4_IN_IPV6 = "0000000000000000FFFF0000"  # before an IPv4 address in the tables of IPv6: ::ffff:0:0/96
+RECORDS = "lagometer-records"  # the worker's own memory; its peers have theirs
+IPV4_IN_IPV6 = "0000000000000000FFFF0000"  # prefix of an IPv4 address in the IPv6 tables: ::ffff:0:0/96
 Address = tuple[str, str]  # local and remote, as /proc writes them
-Network = Mapping[str, tuple[str, Address]]  # of each socket by inode: udp, tcp or unix, and its ends
+Network = Mapping[str, tuple[str, Address]]  # by inode of a socket: udp, tcp or unix, and its addresses
 
 
 @dataclass(frozen=True)
 class Traces:
-    """One worker. memory: shared mappings by (device, inode), with their names; unix_sockets: those that are
-    connected, or need not be; connections: TCP's ends.
-    """
+    """One worker. memory: shared mappings by (device, inode), with their names; unix_sockets: the number of
+    sockets that are connected, or need no connection; connections: the addresses of TCP connections."""
 
     memory: Mapping[tuple[str, str], str]
     udp_sockets: int
@@ -35,7 +34,7 @@ class Traces:
     connections: frozenset[Address]
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it in the form of the journal: names and numbers."""
+        """Returns it in the journal's form: names and numbers."""
         return {
             "memory": sorted(self.memory.values()),
             "udp_sockets": self.udp_sockets,
@@ -44,7 +43,7 @@ class Traces:
         }
 
     def as_frame(self) -> dict[str, Any]:
-        """Returns it as `from_frame` reads it."""
+        """Returns it in the form that `from_frame` reads."""
         return {
             "memory": [[*place, name] for place, name in self.memory.items()],
             "udp_sockets": self.udp_sockets,
@@ -54,7 +53,7 @@ class Traces:
 
     @classmethod
     def from_frame(cls, frame: Mapping[str, Any]) -> Traces:
-        """Reads what `as_frame` gives. Raises KeyError, TypeError, ValueError for anything else."""
+        """Reads the output of `as_frame`. Raises KeyError, TypeError, ValueError for anything else."""
         return cls(
             memory={(device, inode): name for device, inode, name in frame["memory"]},
             udp_sockets=int(frame["udp_sockets"]),
@@ -64,10 +63,10 @@ class Traces:
 
 
 def find_workers(supervisor: int, numbers: Sequence[int]) -> list[int | None]:
-    """Returns the processes below the supervisor whose numbers, in their own namespace, are `numbers`.
+    """Returns the supervisor's descendants whose process numbers, in their own namespace, are `numbers`.
 
-    Children have higher numbers than their parents until the numbers start over, so the lower ones are looked
-    at only if some are missing.
+    Children have higher numbers than their parents until the numbers start over, so lower ones are searched
+    only if some processes are missing.
     """
     pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 (much faster)
     by_number: dict[int, int] = {}
@@ -86,7 +85,7 @@ def find_workers(supervisor: int, numbers: Sequence[int]) -> list[int | None]:
 
 
 def _parent(pid: int) -> int:
-    """Returns the number of a process's parent; 0 if it is gone."""
+    """Returns the process number of a process's parent; 0 if the process is gone."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(read_whole(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
     return 0
@@ -101,9 +100,9 @@ def _own_number(pid: int) -> int:
 
 
 def read_network(pid: int) -> Network:
-    """Returns the sockets of the namespace that a process is in; empty if they may not be looked at.
+    """Returns the sockets of the namespace that a process is in; empty if they may not be read.
 
-    The kernel walks all of its hash tables for a list, so only those are read that have a socket in use.
+    The kernel walks all of its hash tables for each list, so only lists with a socket in use are read.
     """
     sockets: dict[str, tuple[str, Address]] = {}
     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -120,7 +119,7 @@ def read_network(pid: int) -> Network:
 
 
 def read_traces(pid: int, network: Network) -> Traces | None:
-    """Returns the traces of a living process; None if it is gone or may not be looked at."""
+    """Returns the traces of a living process; None if it is gone or may not be read."""
     try:
         sockets = [network[inode] for inode in _sockets(pid) if inode in network]
         memory = _memory(pid)
@@ -147,7 +146,7 @@ def listens_on(pid: int, port: int, holders: Sequence[int]) -> bool:
 
 
 def has_bound_socket(pid: int, path: str) -> bool:
-    """Whether a Unix-domain socket of this path takes messages in the namespace that `pid` is in."""
+    """Whether a Unix-domain socket with this path takes messages in the namespace that `pid` is in."""
     with contextlib.suppress(OSError):
         for fields in _rows(pid, "unix"):
             if fields[7:] == [path]:
@@ -158,7 +157,7 @@ def has_bound_socket(pid: int, path: str) -> bool:
 def _memory(pid: int) -> dict[tuple[str, str], str]:
     mappings = {}
     for line in read_whole(f"/proc/{pid}/maps").decode(errors="replace").splitlines():
-        # Permissions lie behind the two addresses; most mappings are private and not worth splitting.
+        # Permissions follow the two addresses; most mappings are private and not worth splitting.
         if line[line.find(" ") + 4] != "s":
             continue
         fields = line.split(None, 5)
@@ -179,7 +178,8 @@ def _sockets(pid: int) -> frozenset[str]:
 
 
 def _tables_in_use(pid: int) -> Iterator[str]:
-    """Gives those of tcp, tcp6, udp, udp6 in which the namespace has sockets; IPv6's may have IPv4's, too."""
+    """Yields those of tcp, tcp6, udp, udp6 in which the namespace has sockets. The IPv6 lists may contain
+    IPv4 sockets, too."""
     for file, suffix in (("sockstat", ""), ("sockstat6", "6")):
         try:
             text = read_whole(f"/proc/{pid}/net/{file}").decode()

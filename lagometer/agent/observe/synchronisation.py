@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""By what the host's clock is kept right, and how well: what the kernel and the services say of it."""
+"""What synchronises the host's clock, and how well: the reports of the kernel and the services."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-SERVICES = ("chronyd", "ntpd", "ptp4l", "phc2sys", "systemd-timesyn")  # as /proc cuts names
+SERVICES = ("chronyd", "ntpd", "ptp4l", "phc2sys", "systemd-timesyn")  # truncated as in /proc
 NOT_SYNCHRONISED = 0x40  # STA_UNSYNC of adjtimex(2)
-PPM_OF_FREQUENCY = 65536.0  # adjtimex(2): 16 bits behind the point
+PPM_OF_FREQUENCY = 65536.0  # adjtimex(2): 16 fractional bits
 NOMINAL_TICK_US = 10_000
-PPM_OF_TICK = 100.0  # one microsecond more each hundredth of a second
+PPM_OF_TICK = 100.0  # one microsecond more per hundredth of a second
 ANSWER_S = 1.0
 
 
 class _Timex(ctypes.Structure):
-    """struct timex of a kernel with longs of 64 bits."""
+    """The kernel's struct timex with longs of 64 bits."""
 
     _fields_ = (
         ("modes", ctypes.c_uint),
@@ -38,9 +38,9 @@ class _Timex(ctypes.Structure):
 
 
 def synchronisation() -> dict[str, Any]:
-    """Returns what is known: `synchronised`, how much faster the kernel makes the clock (`pulled_ppm`),
-    the kernel's own bound to the true time (`error_max_ns`), `services` that run; `chrony` and `ptp` with
-    what these say. None: not known."""
+    """Returns what is known: `synchronised`, by how much the kernel speeds up the clock (`pulled_ppm`), the
+    kernel's own bound on the error (`error_max_ns`), running `services`; `chrony` and `ptp` with their own
+    reports. None: not known."""
     facts: dict[str, Any] = {"synchronised": None, "pulled_ppm": None, "error_max_ns": None}
     with contextlib.suppress(OSError, AttributeError):
         facts |= _of_kernel()
@@ -66,7 +66,7 @@ def _of_kernel() -> dict[str, Any]:
 
 
 def _running() -> list[str]:
-    """Returns which of the known services run, as far as this process sees."""
+    """Returns which of the known services run, as far as this process can see."""
     names = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -76,7 +76,7 @@ def _running() -> list[str]:
 
 
 def _chrony() -> dict[str, Any] | None:
-    """Returns what chronyd says of its source; its bound is dispersion + delay / 2 (RFC 5905, 11.2)."""
+    """Returns chronyd's report on its source; its bound is dispersion + delay / 2 (RFC 5905, 11.2)."""
     fields = said_by(("chronyc", "-n", "-c", "tracking")).strip().split(",")
     try:
         delay_s, dispersion_s = float(fields[10]), float(fields[11])
@@ -92,7 +92,7 @@ def _chrony() -> dict[str, Any] | None:
 
 
 def _ptp() -> dict[str, Any] | None:
-    """Returns what ptp4l says of its master."""
+    """Returns ptp4l's report on its master."""
     words = (line.split() for line in said_by(("pmc", "-u", "-b", "0", "GET TIME_STATUS_NP")).splitlines())
     fields = {pair[0]: pair[1] for pair in words if len(pair) == 2}
     try:
@@ -106,7 +106,7 @@ def _ptp() -> dict[str, Any] | None:
 
 
 def said_by(command: Sequence[str]) -> str:
-    """Returns what a program prints; nothing where it can't."""
+    """Returns what a program prints; nothing if it can't."""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         completed = subprocess.run(
             command,

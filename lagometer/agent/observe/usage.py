@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel tells of one process: memory, libraries, threads, faults, descriptors.
+"""What the kernel reports about one process: memory, libraries, threads, faults, descriptors.
 
-Reading and understanding are apart: what is read while a trial runs is kept as it came, and taken apart after
-its end. Each text is that of proc(5).
+Reading and parsing are separate: texts that are read while a trial runs are kept as they are and parsed after
+its end. proc(5) describes each text.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ PROC = Path("/proc")
 KIB = 1024
 NS_PER_S = 1_000_000_000
 DELETED = " (deleted)"
-# Fields of stat behind the name, counted from the state.
+# Fields of stat after the name, counted from the state.
 MINOR_FAULTS, MAJOR_FAULTS, USER, SYSTEM = 7, 9, 11, 12
 SOCKET_KINDS = ("tcp", "udp", "unix", "other")
 
 
 @dataclass(frozen=True)
 class Library:
-    """One file whose code a process has mapped. mapped_bytes: of all its mappings that can be accessed;
-    resident_bytes: of these in memory; proportional_bytes: these, divided by who shares them (PSS)."""
+    """One file whose code a process has mapped. mapped_bytes: all its accessible mappings; resident_bytes:
+    their part in memory; proportional_bytes: that part divided by the number of its users (PSS)."""
 
     path: str
     mapped_bytes: int
@@ -38,7 +38,8 @@ class Library:
 
 @dataclass(frozen=True)
 class Memory:
-    """A process's memory, without mappings that were left out. unique_bytes: what nobody else has (USS)."""
+    """A process's memory, without mappings that were left out. unique_bytes: memory of this process only
+    (USS)."""
 
     resident_bytes: int
     proportional_bytes: int
@@ -48,8 +49,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class Thread:
-    """One thread, counts since it began. user_ns, system_ns: in the kernel's ticks; run_ns: exact, None where
-    the kernel does not tell."""
+    """One thread; counts since it began. user_ns, system_ns: with the resolution of the kernel's ticks;
+    run_ns: exact, None if the kernel does not report it."""
 
     name: str
     user_ns: int
@@ -61,7 +62,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Account:
-    """What a process has used so far, threads that ended included; `threads` are those that live."""
+    """What a process has used so far, including ended threads; `threads` lists the living ones."""
 
     user_ns: int
     system_ns: int
@@ -72,15 +73,15 @@ class Account:
 
 @dataclass(frozen=True)
 class RawAccount:
-    """The texts of an account, as they were read at one time (CLOCK_MONOTONIC)."""
+    """The texts of an account, all read at one time (CLOCK_MONOTONIC)."""
 
     at_ns: int
     stat: bytes
-    threads: Mapping[int, tuple[bytes, bytes, bytes]]  # stat, status, schedstat (empty: not told)
+    threads: Mapping[int, tuple[bytes, bytes, bytes]]  # stat, status, schedstat (empty: not available)
 
 
 def read_account(pid: int, at_ns: int, proc: Path = PROC) -> RawAccount | None:
-    """Reads the texts; None if the process is gone or may not be looked at."""
+    """Reads the texts; None if the process is gone or may not be read."""
     root = f"{proc}/{pid}"
     threads: dict[int, tuple[bytes, bytes, bytes]] = {}
     try:
@@ -96,7 +97,7 @@ def read_account(pid: int, at_ns: int, proc: Path = PROC) -> RawAccount | None:
 
 
 def account_of(raw: RawAccount) -> Account:
-    """Takes the texts apart. Raises ValueError, IndexError for what is no such text."""
+    """Parses the texts. Raises ValueError, IndexError if a text is malformed."""
     fields = _fields(raw.stat)
     return Account(
         user_ns=_ticks_ns(fields[USER]),
@@ -121,7 +122,7 @@ def _thread(stat: bytes, status: bytes, schedstat: bytes) -> Thread:
 
 
 def between(before: Account, after: Account) -> Account:
-    """Returns what was added; a thread that is new has all of its own."""
+    """Returns the increment; a new thread counts in full."""
     none = Thread("", 0, 0, 0, 0, 0)
     threads = {}
     for number, now in after.threads.items():
@@ -145,23 +146,23 @@ def between(before: Account, after: Account) -> Account:
 
 
 def read_smaps(pid: int, proc: Path = PROC) -> bytes | None:
-    """Reads the mappings of a process; None if it is gone or may not be looked at."""
+    """Reads the mappings of a process; None if it is gone or may not be read."""
     with contextlib.suppress(OSError):
         return read_whole(f"{proc}/{pid}/smaps") or None
     return None
 
 
 def memory_of(smaps: bytes, without: str | None = None) -> Memory:
-    """Takes mappings apart; those whose name contains `without` are left out.
+    """Parses mappings; those whose name contains `without` are left out.
 
-    A library is a file of which something is mapped to be carried out. Raises ValueError, IndexError.
+    A library is a file with an executable mapping. Raises ValueError, IndexError.
     """
     totals = {"Rss": 0, "Pss": 0, "Private": 0}
     files: dict[str, list[int]] = {}  # mapped, resident, proportional
     code: set[str] = set()
     counts, place, reachable = True, None, False
     for line in smaps.decode(errors="replace").splitlines():
-        if not line[0].isupper():  # the head of a mapping: its addresses are in small letters
+        if not line[0].isupper():  # the head of a mapping: its addresses are in lower case
             head = line.split(None, 5)
             name = head[5].strip() if len(head) > 5 else ""
             counts = without is None or without not in name
@@ -185,7 +186,7 @@ def memory_of(smaps: bytes, without: str | None = None) -> Memory:
 
 
 def read_descriptors(pid: int, proc: Path = PROC) -> tuple[str, ...] | None:
-    """Returns what each descriptor of a process stands for; None if that may not be looked at."""
+    """Returns what each descriptor of a process refers to; None if that may not be read."""
     targets = []
     try:
         with os.scandir(f"{proc}/{pid}/fd") as entries:
@@ -198,7 +199,7 @@ def read_descriptors(pid: int, proc: Path = PROC) -> tuple[str, ...] | None:
 
 
 def read_socket_tables(pid: int, proc: Path = PROC) -> dict[str, bytes]:
-    """Reads the lists of sockets of the network namespace that a process is in; those that there are."""
+    """Reads the socket lists of the network namespace that a process is in, as far as they exist."""
     tables = {}
     for table in _tables_in_use(pid, proc):
         with contextlib.suppress(OSError):
@@ -207,7 +208,7 @@ def read_socket_tables(pid: int, proc: Path = PROC) -> dict[str, bytes]:
 
 
 def socket_kinds(tables: Mapping[str, bytes]) -> dict[str, str]:
-    """Returns `tcp`, `udp` or `unix` of each socket by inode."""
+    """Returns `tcp`, `udp` or `unix` for each socket, by inode."""
     place = {"tcp": 9, "udp": 9, "unix": 6}
     kinds: dict[str, str] = {}
     for table, text in tables.items():
@@ -220,7 +221,7 @@ def socket_kinds(tables: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def count_sockets(descriptors: tuple[str, ...], kinds: Mapping[str, str]) -> dict[str, int]:
-    """Returns how many sockets of each kind there are among descriptors."""
+    """Returns the number of sockets of each kind among the descriptors."""
     counts = dict.fromkeys(SOCKET_KINDS, 0)
     for target in descriptors:
         if target.startswith("socket:["):
@@ -229,14 +230,14 @@ def count_sockets(descriptors: tuple[str, ...], kinds: Mapping[str, str]) -> dic
 
 
 def _tables_in_use(pid: int, proc: Path) -> Iterator[str]:
-    """Gives the tables that have sockets: the kernel walks all of its hash tables for one."""
+    """Yields the tables that have sockets: the kernel walks all of its hash tables for each table."""
     yield "unix"
     for file, suffix in (("sockstat", ""), ("sockstat6", "6")):
         for line in _read_if_there(f"{proc}/{pid}/net/{file}").decode(errors="replace").splitlines():
             name, _, counts = line.partition(": inuse ")
             if name in (f"TCP{suffix}", f"UDP{suffix}"):
                 in_use = counts.split()
-                # Sockets that listen, or are bound and not connected, count as in use, too.
+                # Listening sockets, and sockets that are bound but not connected, count as in use, too.
                 if in_use and in_use[0] != "0":
                     yield name.lower()
 

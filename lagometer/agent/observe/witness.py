@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches a trial from outside: reads what the kernel knows just before the common start and after the end.
+"""Observes a trial from outside: reads the kernel's data just before the common start and after the end.
 
-Between the two only memory is read, during the drain, so watching costs the measure phase nothing.
+Between the two it reads only memory, during the drain, so observing costs the measure phase nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lagometer.store.observed import Clocks, MachineLoad, RealtimeLimit
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was seen, before anything is concluded from it.
+    """What was seen, before any conclusion.
 
-    traces: by worker, None where not to be seen; daemons: likewise of the daemons' processes; workers_bytes:
-    the workers' memory during the drain, without that of their records, None where not to be seen;
-    resources: what the trial's processes cost, in the journal apart.
+    traces: by worker, None if not readable; daemons: likewise, for the daemons' processes; workers_bytes: the
+    workers' memory during the drain, without that of their records, None if not readable; resources: what the
+    trial's processes cost, separate in the journal.
     """
 
     private: bool
@@ -39,7 +39,7 @@ class Evidence:
     resources: Resources | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Returns it in the form of the journal."""
+        """Returns it in the journal's form."""
         return {
             "private": self.private,
             "window_ns": self.window_ns,
@@ -52,7 +52,7 @@ class Evidence:
         }
 
     def as_frame(self) -> dict[str, Any]:
-        """Returns it as `from_frame` reads it."""
+        """Returns it in the form that `from_frame` reads."""
         return {
             **self.as_json(),
             "traces": [traces and traces.as_frame() for traces in self.traces],
@@ -63,7 +63,7 @@ class Evidence:
 
     @classmethod
     def from_frame(cls, frame: Mapping[str, Any]) -> Evidence:
-        """Reads what `as_frame` gives. Raises KeyError, TypeError, ValueError for anything else."""
+        """Reads the output of `as_frame`. Raises KeyError, TypeError, ValueError for anything else."""
         return cls(
             private=bool(frame["private"]),
             window_ns=int(frame["window_ns"]),
@@ -79,7 +79,7 @@ class Evidence:
 
 
 class Witness:
-    """Watches one trial; `begin` and `end` are called once each, `close` always."""
+    """Observes one trial. Call `begin` and `end` once each, and always `close`."""
 
     def __init__(self) -> None:
         self._counters: NetworkCounters | None = None
@@ -96,8 +96,9 @@ class Witness:
     def begin(
         self, supervisor: int | None, workers: Sequence[int], private: bool, daemons: Sequence[int] = ()
     ) -> None:
-        """Notes how things stand. `workers`: their process numbers in their own namespace; `supervisor`: the
-        process that started them, None if it is not on this machine; `daemons`: processes that serve them."""
+        """Records the state at the start. `workers`: their process numbers in their own namespace;
+        `supervisor`: the process that started them, None if it is not on this machine; `daemons`: processes
+        that serve them."""
         self._private = private
         pids: list[int | None] = [None] * len(workers)
         if supervisor is not None:
@@ -115,11 +116,11 @@ class Witness:
 
     @property
     def workers(self) -> Sequence[int | None]:
-        """Their processes, as `begin` found them; None for one that is not to be seen."""
+        """Their processes, as `begin` found them; None for a process that can't be seen."""
         return self._workers
 
     def look_at_ends_again(self) -> None:
-        """Notes what workers have open, of a trial in which some create it after the start."""
+        """Notes again what workers have open, for a trial in which some workers create it after the start."""
         first = next((pid for pid in self._workers if pid is not None), None)
         sockets = read_network(first) if first is not None else {}
         self._look_at_ends(sockets)
@@ -130,13 +131,13 @@ class Witness:
         self._daemons = [traces for traces in daemon_traces if traces is not None]
 
     def look_at_memory(self) -> None:
-        """Notes the workers' memory, once they have measured."""
+        """Notes the workers' memory after they have measured."""
         sizes = [proportional_bytes(pid, RECORDS) if pid is not None else None for pid in self._workers]
         known = [size for size in sizes if size is not None]
         self._workers_bytes = sum(known) if sizes and len(known) == len(sizes) else None
 
     def end(self) -> Evidence | None:
-        """Returns what changed since `begin`; None if that was not called."""
+        """Returns what changed since `begin`; None if `begin` was not called."""
         if self._clocks is None:
             return None
         now = read_clocks()
@@ -156,7 +157,7 @@ class Witness:
         )
 
     def close(self) -> None:
-        """Lets the trial's namespace go."""
+        """Releases the trial's namespace."""
         if self._counters is not None:
             self._counters.close()
             self._counters = None

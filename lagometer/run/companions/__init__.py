@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs beside the workers: daemons of the middleware, interference."""
+"""Processes that run next to the workers: the middleware's daemons, and interference."""

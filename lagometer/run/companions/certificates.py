@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes what secures the participants of one trial: an authority, certificates, governance, permissions.
 
-All of it is made again for each trial, by the program openssl, and goes with the trial's folder; the
-authority's key is never written where a participant runs. Formats: OMG DDS Security 1.1, sections 9.3.1
-(certificates) and 9.4.1 (signed documents). The governance protects what that of SROS 2 does, so that a
-secured robot of ROS 2 pays the same.
+The program openssl makes all of it again for each trial, and it is removed with the trial's folder. The
+authority's key is never written on a host where a participant runs. Formats: OMG DDS Security 1.1, sections
+9.3.1 (certificates) and 9.4.1 (signed documents). The governance protects the same as that of SROS 2, so the
+cost is that of a secured ROS 2 robot.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _HEAD = f"""<?xml version="1.0" encoding="UTF-8"?>
 
 
 class CertificatesError(Exception):
-    """openssl could not make something; the message says what, and what it said."""
+    """openssl failed. The message says what it should make, and what it printed."""
 
 
 class Authority:
-    """Who vouches for the participants of one trial. A context manager: its key goes with it."""
+    """Signs for the participants of one trial. A context manager: its key is removed with it."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
@@ -51,7 +51,7 @@ class Authority:
         self._folder.cleanup()
 
     def files(self, identities: Iterable[Identity]) -> dict[str, str]:
-        """Returns text by name in the trial's folder: what these participants need. Raises
+        """Returns what these participants need, as text by name in the trial's folder. Raises
         `CertificatesError`."""
         contents = {
             f"{FOLDER}/{AUTHORITY}": self._read("authority.pem"),
@@ -81,7 +81,7 @@ class Authority:
         return self._read("document.p7s")
 
     def _read(self, name: str) -> str:
-        # Bytes as they are: a signature counts the ends of lines.
+        # Exact bytes: a signature covers the line endings.
         return (self._at / name).read_bytes().decode("utf-8")
 
     def _openssl(self, *arguments: str) -> None:
@@ -98,8 +98,8 @@ class Authority:
 
 
 def governance(kind: Kind) -> str:
-    """Returns what is protected in every domain, and how: as the governance of SROS 2 (package sros2) has it
-    for `encrypt`; for `sign` with SIGN wherever that encrypts."""
+    """Returns what is protected in every domain, and how. For `encrypt`: like the governance of SROS 2
+    (package sros2). For `sign`: SIGN wherever that encrypts."""
     word = kind.upper()
     return f"""{_HEAD}omg_shared_ca_governance.xsd">
   <domain_access_rules>
@@ -128,7 +128,7 @@ def governance(kind: Kind) -> str:
 
 
 def permissions(name: str) -> str:
-    """Returns what a participant may do: publish and subscribe on every topic of every domain."""
+    """Returns the permissions of a participant: publish and subscribe on every topic of every domain."""
     now = datetime.now(timezone.utc)
     begin, end = (
         moment.strftime("%Y-%m-%dT%H:%M:%S") for moment in (now - EARLIER, now + timedelta(days=DAYS))

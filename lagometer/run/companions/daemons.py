@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which daemons a trial needs beside its workers, such as a broker, with their texts filled in."""
+"""The daemons that a trial needs next to its workers, such as a broker, with their texts filled in."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lagometer.study.stacking import Options
 def wanted_daemons(
     cell: Cell, adapters: Mapping[str, Adapter], runtime: str, address: str = LOOPBACK
 ) -> tuple[Wanted, ...]:
-    """Returns the daemons of a cell, each once, with the texts that a trial in the folder `runtime` gives;
-    address: where its workers reach them."""
+    """Returns the daemons of a cell, each once, with their texts filled in for a trial in the folder
+    `runtime`. address: where its workers reach them."""
     factors = cell.factors
     pinned: tuple[str, ...] = ()
     if factors.cpus not in ("any", "spread"):
@@ -41,8 +41,8 @@ def filled_daemons(
     room: Mapping[str, int] = UNKNOWN_ROOM,
     address: str = LOOPBACK,
 ) -> tuple[Wanted, ...]:
-    """Returns the daemons of one adapter, their texts filled in; `before`: words before each command; `room`:
-    what its messages take."""
+    """Returns the daemons of one adapter, with their texts filled in. `before`: words before each command;
+    `room`: the space that its messages need."""
     values = {**option_values(adapter, options, profile), **room}
 
     def filled(text: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the files lie that secure a participant (OMG DDS Security 1.1), and whose name it bears.
+"""The paths of the files that secure a participant (OMG DDS Security 1.1), and the name it carries.
 
 The names are fixed before the files exist: plans name them, `certificates.py` makes them.
 """
@@ -11,13 +11,14 @@ from typing import Literal
 
 Kind = Literal["sign", "encrypt"]
 FOLDER = "security"  # in the trial's own folder
-AUTHORITY = "authority.pem"  # the certificate that vouches for participants, governance and permissions
+AUTHORITY = "authority.pem"  # the certificate that signs for participants, governance and permissions
 GOVERNANCE = "governance.p7s"
 
 
 @dataclass(frozen=True)
 class Identity:
-    """One participant of a trial. worker: the number of its worker; context: its place in the worker's."""
+    """One participant of a trial. worker: the number of its worker; context: its place among the worker's
+    contexts."""
 
     worker: int
     context: int
@@ -29,15 +30,15 @@ class Identity:
 
     @property
     def certificate(self) -> str:
-        """Where its certificate is, in the trial's folder."""
+        """The path of its certificate in the trial's folder."""
         return f"{FOLDER}/{self.name}/certificate.pem"
 
     @property
     def private_key(self) -> str:
-        """Where its key is."""
+        """The path of its key."""
         return f"{FOLDER}/{self.name}/key.pem"
 
     @property
     def permissions(self) -> str:
-        """Where it is said what it may do."""
+        """The path of its permissions."""
         return f"{FOLDER}/{self.name}/permissions.p7s"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which load a trial has beside its workers."""
+"""Which load runs next to a trial's workers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ NS_PER_S = 1_000_000_000
 
 
 def _role(study: Study, cell: Cell, host: str) -> dict[str, str] | None:
-    """Returns which end of the load a host has, None for a host without; over several hosts the network's
-    goes from the one that is named to the next of the cell."""
+    """Returns which end of the load a host has, None if it has none. Over several hosts, network load goes
+    from the named host to the next host of the cell."""
     name = cell.factors.interference
     loaded = host_named(name) or cell.hosts[0]
     if kind_and_level(name)[0] != NETWORK or len(cell.hosts) < 2:
@@ -25,8 +25,8 @@ def _role(study: Study, cell: Cell, host: str) -> dict[str, str] | None:
 def wanted_load(study: Study, cell: Cell, host: str, owner: int, number: int) -> Wanted | None:
     """Returns the load of one trial of a cell on a host, None if it has none there.
 
-    owner: the process number of the agent that starts it; number: tells its trials apart. The folder of what
-    the generators write bears both, so that a killed agent's is found.
+    owner: the process number of the agent that starts it; number: distinguishes its trials. Both are in the
+    name of the folder that the generators write to, so the folder of a killed agent can be found.
     """
     name = cell.factors.interference
     if name == NONE or (role := _role(study, cell, host)) is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The emulated link of a cell: what runs it on each host, and what came of it."""
+"""The emulated link of a cell: what runs it on each host, and its results."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from lagometer.study.hosts import Host
 from lagometer.study.link_changes import steps_of
 from lagometer.study.links import Link
 
-READY_S = 90.0  # hosts meet, and a slow link is measured for some seconds
+READY_S = 90.0  # hosts synchronise, and measuring a slow link takes some seconds
 LOCAL = "127.0.0.1"
 LATE_SHARE_MAX = 0.01
-# What the emulation itself lost, which no link was asked to.
+# Frames that the emulation itself lost, not the link as requested.
 LOST_BY_ITSELF = ("overflowed", "unsent")
 LATE_CHANGE_NS_MAX = 5_000_000
-TRACE = "link-capacity"  # the file in the folder of a trial
+TRACE = "link-capacity"  # name of the file in the trial's folder
 _OF_THE_STUDY = ("changes", "capacity", "description", "sources")
 
 
 def wanted_link(
     cell: Cell, hosts: Mapping[str, Host], host: str, seed: int, measure_ns: int, directory: str
 ) -> tuple[Wanted, ...]:
-    """Returns what makes, measures and keeps the link of a cell on one of its hosts, for a measure phase of
-    this length; nothing without a link. directory: where the host finds the trial's files."""
+    """Returns the program that makes, measures and keeps the link of a cell on one of its hosts, for a
+    measure phase of this length. Empty without a link. directory: where the host finds the trial's files."""
     if cell.link is None:
         return ()
     several = len(cell.hosts) > 1
@@ -50,15 +50,15 @@ def wanted_link(
 
 
 def link_files(cell: Cell) -> dict[str, str]:
-    """Returns what a host needs for the link, as text by name."""
+    """Returns the files that a host needs for the link, as text by name."""
     if cell.link is None or cell.link.capacity is None:
         return {}
     return {TRACE: cell.link.capacity.text()}
 
 
 def profile_of(name: str, link: Link, measure_ns: int, trace: str) -> LinkProfile:
-    """Returns a study's link as its agent wants it, for a measure phase of this length. trace: where its
-    recorded capacity lies, if it has one."""
+    """Returns a study's link in the agent's form, for a measure phase of this length. trace: path of its
+    recorded capacity, if it has one."""
     values = {key: value for key, value in vars(link).items() if key not in _OF_THE_STUDY}
     steps = steps_of(link, link.changes, measure_ns)
     return LinkProfile(
@@ -70,8 +70,8 @@ def profile_of(name: str, link: Link, measure_ns: int, trace: str) -> LinkProfil
 
 
 def link_done(daemon: Done) -> dict[str, Any]:
-    """Returns what a link said of itself, and what its emulation cost: back_end, device, commands, figures
-    (what was asked and measured before the workers started), did, cpu_ns of the measure phase."""
+    """Returns what a link reported, and what its emulation cost: back_end, device, commands, figures
+    (requested and measured before the workers started), did, cpu_ns of the measure phase."""
     report: dict[str, Any] = {}
     for line in daemon.output.splitlines():
         try:
@@ -84,8 +84,8 @@ def link_done(daemon: Done) -> dict[str, Any]:
 
 
 def link_reasons(report: Mapping[str, Any], ended_early: bool = False) -> Iterator[str]:
-    """Why a trial is not of the link that was asked for, though that was as asked when the trial began.
-    ended_early: it failed for another reason, so not all changes had their time."""
+    """Why a trial did not have the requested link, although the link was as requested when the trial began.
+    ended_early: the trial failed for another reason, so not all changes were due."""
     effects = report.get("did") or {}
     program = effects.get("program") or {}
     lost = sum(int(program.get(name) or 0) for name in LOST_BY_ITSELF) + int(
@@ -101,7 +101,7 @@ def link_reasons(report: Mapping[str, Any], ended_early: bool = False) -> Iterat
 
 
 def _changes_amiss(steps: int, changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Which changes of a link were not as asked."""
+    """Which changes of a link were not as requested."""
     if len(changes) != steps:
         yield f"{DIFFERS}: nothing is known of {steps - len(changes)} of its {steps} changes"
     for change in changes:
@@ -114,7 +114,7 @@ def _changes_amiss(steps: int, changes: Sequence[Mapping[str, Any]]) -> Iterator
 
 
 def link_warnings(report: Mapping[str, Any]) -> Iterator[str]:
-    """What was odd about the emulation."""
+    """What was unusual about the emulation."""
     program = (report.get("did") or {}).get("program") or {}
     frames, late = int(program.get("frames") or 0), int(program.get("late") or 0)
     if frames and late > LATE_SHARE_MAX * frames:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts of a trial as the conductor sees them: how an agent is reached, and the link to it."""
+"""The hosts of a trial from the conductor's side: how it reaches an agent, and the link to the agent."""

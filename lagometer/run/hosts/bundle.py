@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another host must have of this installation: agent, supervisor, worker, adapters, by their hashes."""
+"""What another host needs from this installation: agent, supervisor, worker, adapters, identified by their
+hashes."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from lagometer.installation import (
 )
 from lagometer.run.hosts.base import HostError
 
-# Of the package: what an agent imports, and nothing more.
+# Of the package: only what an agent imports.
 AGENT_SOURCES = (
     "__init__.py",
     "standard_streams.py",
@@ -37,8 +38,8 @@ HASH_LENGTH = 16
 
 @dataclass(frozen=True)
 class Bundle:
-    """The files of this installation that a host needs, absolute. agent: the sources of the agent among
-    them; `programs`: supervisor, worker, probe, scheduler, adapters and what these preload."""
+    """The files of this installation that a host needs, as absolute paths. agent: the sources of the agent;
+    `programs`: supervisor, worker, probe, scheduler, adapters and what these preload."""
 
     agent: tuple[Path, ...]
     programs: tuple[Path, ...]
@@ -56,7 +57,7 @@ class Bundle:
 
     @property
     def hash(self) -> str:
-        """Names a copy: of the names and hashes of all files."""
+        """Identifies a copy by the names and hashes of all files."""
         text = "".join(f"{name} {value}\n" for name, value in sorted(self.hashes.items()))
         return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
@@ -69,7 +70,7 @@ class Bundle:
         return stream.getvalue()
 
     def wanted(self, path: str, before: Iterable[str]) -> dict[str, object]:
-        """Returns what an arriving agent is asked for. path: of an installation there, empty for any."""
+        """Returns the request to an arriving agent. path: of an installation there, empty for any."""
         agent = {self.below(file): self.hashes[name_of(file)] for file in self.agent}
         root = here()
         inside = self.below if path else name_of
@@ -104,10 +105,10 @@ def bundle_of(libraries: Iterable[Path]) -> Bundle:
 
 
 def here() -> Path:
-    """Returns the root of this installation: a checkout, or else a virtual environment."""
+    """Returns the root of this installation: a checkout, otherwise a virtual environment."""
     return PACKAGE.parent if BUILD.is_dir() else Path(sys.prefix)
 
 
 def name_of(path: Path) -> str:
-    """Returns the name of a file in a copy: copies have the paths of this host below their root."""
+    """Returns the name of a file in a copy: below its root, a copy has the same paths as this host."""
     return str(path.absolute()).lstrip("/")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said to another host before its agent runs: line after line, each side in its turn."""
+"""The messages to another host before its agent runs: one line after another, each side in turn."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lagometer.run.hosts.base import AgentPipes, HostError
 
 READ_BYTES = 1 << 16
 TEXT_BYTES = 16 << 10
-LAST_WORDS_S = 1.0  # for the error output of what has closed its output
+LAST_WORDS_S = 1.0  # to read the error output after the output has closed
 
 
 class DialogueError(HostError):
-    """The other side is gone, or silent. said: its error output; noise: its output that was no answer."""
+    """The other side is gone, or silent. said: its error output; noise: its output that was not an answer."""
 
     def __init__(self, message: str, said: str, noise: str) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class DialogueError(HostError):
 
 
 class Dialogue:
-    """Turns with what runs on the other host. The pipes belong to the launcher."""
+    """Exchanges messages in turns with a process on the other host. The pipes belong to the launcher."""
 
     def __init__(self, pipes: AgentPipes) -> None:
         self._pipes = pipes
@@ -40,7 +40,7 @@ class Dialogue:
             os.set_blocking(descriptor, False)
 
     def hear(self, seconds: float) -> Mapping[str, Any]:
-        """Returns the next answer; what a shell says before it is no answer. Raises `DialogueError`."""
+        """Returns the next answer. Skips anything that a shell prints before it. Raises `DialogueError`."""
         deadline_s = time.monotonic() + seconds
         while True:
             while (end := self._unread.find(b"\n")) >= 0:
@@ -64,8 +64,8 @@ class Dialogue:
         self.write(json.dumps(message).encode() + b"\n", seconds)
 
     def write(self, data: bytes, seconds: float) -> None:
-        """Writes bytes; each part may take so long. Raises `DialogueError`. Of one that is gone `hear` tells
-        what it said last."""
+        """Writes bytes; each part may take this long. Raises `DialogueError`. If the other side is gone, the
+        next `hear` reports its last words."""
         unsent = memoryview(data)
         while unsent:
             deadline_s = time.monotonic() + seconds
@@ -80,7 +80,7 @@ class Dialogue:
     def _await(
         self, readers: tuple[int, ...], writers: tuple[int, ...], deadline_s: float, late: str
     ) -> None:
-        """Waits until one of these can be used, and hears what it says of errors meanwhile."""
+        """Waits until one of these descriptors is ready, and reads error output meanwhile."""
         while True:
             remaining_s = deadline_s - time.monotonic()
             if remaining_s <= 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which launcher starts the agent of each host of a campaign, and what several of them share."""
+"""Which launcher starts the agent of each host of a campaign, and what launchers share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lagometer.study.hosts import SSH, Host
 
 
 class Launchers:
-    """Makes the launchers of one campaign. libraries: what its workers load."""
+    """Makes the launchers of one campaign. libraries: those that its workers load."""
 
     def __init__(self, libraries: Sequence[Path] = ()) -> None:
         self._switch = Switch()
@@ -35,5 +35,5 @@ class Launchers:
         return LocalLauncher(supervisor_path(), host.before)
 
     def close(self) -> None:
-        """Ends what they share, once all agents have ended. May be called twice."""
+        """Ends the shared parts, once all agents have ended. May be called twice."""
         self._switch.close()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conductor's end of the pipes to one agent: frames out and in, the lease, the clock's offset, its
-loss."""
+"""The conductor's end of the pipes to one agent: sends and receives frames, renews the lease, measures the
+clock's offset, notices loss."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ HELLO_S = 30.0  # a host may be slow to reach
 RENEW_NS = NS_PER_S
 EXCHANGES = 8  # of clocks; the fastest counts
 EXCHANGE_S = 5.0
-ANSWER_S = 3.0  # for an agent to answer a question at all
+ANSWER_S = 3.0  # for an agent to answer any question
 FILES_S = 30.0  # to read the libraries of all adapters of a trial
 READ_BYTES = 1 << 20
-ENDING_S = 0.5  # for what carries an agent to end once its pipes are closed
+ENDING_S = 0.5  # for the agent's carrier process to end once its pipes are closed
 STDERR_BYTES = 16 << 10
 
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """How a host's CLOCK_MONOTONIC stands to ours.
+    """The offset of a host's CLOCK_MONOTONIC from ours.
 
-    same: it is our clock, and offset_ns is 0. Otherwise host = ours + offset_ns, at most bound_ns off when it
-    was found, `round_trip_ns` being the fastest exchange.
+    same: it is our clock, and offset_ns is 0. Otherwise host = ours + offset_ns, off by at most bound_ns when
+    it was measured; `round_trip_ns` is the duration of the fastest exchange.
     """
 
     same: bool = True
@@ -43,7 +43,7 @@ class ClockOffset:
 
 
 class AgentLink:
-    """The link to the agent of one host. Single-threaded; `open` again after a loss starts a new agent."""
+    """The link to the agent of one host. Single-threaded. `open` after a loss starts a new agent."""
 
     def __init__(self, name: str, launcher: Launcher) -> None:
         self.name = name
@@ -56,13 +56,13 @@ class AgentLink:
         self._stderr = b""
         self._renewed_ns = 0
         self._lost: str | None = None
-        self._silent = False  # lost since no answer came
+        self._silent = False  # lost because no answer came
         self.unreachable: str | None = None  # why the last attempt to open it failed
         self._hashes: dict[str, str | None] = {}
 
     @property
     def is_open(self) -> bool:
-        """Whether there is an agent, as far as is known."""
+        """Whether there is an agent, as far as we know."""
         return self._pipes is not None and self._lost is None
 
     @property
@@ -72,21 +72,21 @@ class AgentLink:
 
     @property
     def process_id(self) -> int:
-        """The agent's process number on its host; 0 before it was heard."""
+        """The agent's process number on its host; 0 before its first message."""
         return int(self.hello.get("pid", 0))
 
     @property
     def cpus(self) -> tuple[int, ...]:
-        """The CPUs that workers may use there; ours before the agent was heard."""
+        """The CPUs that workers may use there; ours before the agent's first message."""
         return tuple(self.hello.get("cpus") or sorted(os.sched_getaffinity(0)))
 
     def there(self, path: str) -> str:
-        """Returns where a file of this installation lies on the host, once it was open."""
+        """Returns the path of a file of this installation on the host, once the link was open."""
         return self._launcher.there(path)
 
     def open(self) -> None:
-        """Starts an agent unless there is one, and hears who it is. Raises `HostError`."""
-        if self.is_open:  # it may have ended since: after ten seconds in which nobody renewed its lease, say
+        """Starts an agent unless there is one, and reads its identity. Raises `HostError`."""
+        if self.is_open:  # it may have ended since, for example after ten seconds without a renewal
             self._kept = self.receive()
         if self.is_open:
             return
@@ -117,12 +117,12 @@ class AgentLink:
             raise HostError("its agent did not say who it is")
 
     def send(self, message: Mapping[str, Any], block: bytes | None = None) -> None:
-        """Queues a frame and writes what fits; the rest when `flush` is called."""
+        """Queues a frame and writes what fits; `flush` writes the rest."""
         self._unsent += framed(message, block)
         self.flush()
 
     def flush(self) -> bool:
-        """Writes what fits; returns whether all is written. An agent that is gone is noted."""
+        """Writes what fits; returns whether everything is written. Notes it if the agent is gone."""
         if self._pipes is None:
             return True
         try:
@@ -136,27 +136,27 @@ class AgentLink:
         return True
 
     def renew(self) -> None:
-        """Renews the lease, when it is time for that."""
+        """Renews the lease when it is due."""
         if time.monotonic_ns() >= self.renew_ns():
             self._renewed_ns = time.monotonic_ns()
             self.send({"command": "lease"})
 
     def renew_ns(self) -> int:
-        """When the lease is to be renewed next."""
+        """When the lease must be renewed next."""
         return self._renewed_ns + RENEW_NS
 
     def descriptors(self) -> tuple[int, ...]:
-        """Returns what becomes readable when `receive` has something."""
+        """Returns the descriptors that become readable when `receive` has something."""
         return (self._pipes.stdout, self._pipes.stderr) if self._pipes is not None else ()
 
     @property
     def writer(self) -> int:
-        """What becomes writable when `flush` can go on."""
+        """The descriptor that becomes writable when `flush` can continue."""
         assert self._pipes is not None
         return self._pipes.stdin
 
     def receive(self) -> list[Frame]:
-        """Returns the frames that have come, without waiting. An agent that is gone is noted."""
+        """Returns the frames that have come, without waiting. Notes it if the agent is gone."""
         if self._pipes is None:
             return []
         self._hear_stderr()
@@ -180,7 +180,7 @@ class AgentLink:
             self._stderr = (self._stderr + os.read(self._pipes.stderr, READ_BYTES))[-STDERR_BYTES:]
 
     def _how_it_ended(self) -> str | None:
-        """Returns how what carries the agent ended; its pipes are closed a moment before it has."""
+        """Returns how the agent's carrier process ended. Its pipes close a moment before it ends."""
         deadline_s = time.monotonic() + ENDING_S
         while (ending := self._launcher.ended()) is None and time.monotonic() < deadline_s:
             time.sleep(ENDING_S / 100)
@@ -203,10 +203,11 @@ class AgentLink:
         self._lose(why)
 
     def offset(self) -> ClockOffset:
-        """Returns how its clock stands to ours, by exchanges of time stamps. Raises `HostError`.
+        """Returns the offset of its clock from ours, measured by exchanges of time stamps. Raises
+        `HostError`.
 
-        What claims to have our clock is held against it: a copy of a machine has its boot's name and not its
-        time.
+        Also checks a clock with the same identity as ours: a copy of a machine has the same boot id and a
+        different clock.
         """
         exchanges: list[tuple[int, int, int]] = []
         same = bool(self.hello["clock"]) and self.hello["clock"] == _our_clock()
@@ -233,8 +234,8 @@ class AgentLink:
         return self._next(event, seconds)[0]
 
     def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:
-        """Returns the SHA-256 of files of the host, each asked for once; None: it can't be read there. Raises
-        `HostError`."""
+        """Returns the SHA-256 of files of the host, asking for each once; None: the file can't be read there.
+        Raises `HostError`."""
         unique_paths = list(dict.fromkeys(paths))
         if unknown := [path for path in unique_paths if path not in self._hashes]:
             self.send({"command": "files", "paths": unknown})
@@ -246,8 +247,8 @@ class AgentLink:
         return {path: self._hashes[path] for path in unique_paths}
 
     def answers(self, more_s: float = 0.0) -> bool:
-        """Asks whether the agent is still there, and waits a little for its answer, `more_s` longer where its
-        host is busy. One that is silent is noted."""
+        """Asks whether the agent is still there, and waits a short time for its answer, `more_s` longer if
+        its host is busy. Notes an agent that does not answer."""
         if not self.is_open:
             return False
         try:
@@ -263,7 +264,7 @@ class AgentLink:
         return True
 
     def _next(self, event: str, seconds: float) -> Frame:
-        """Waits for a frame of this kind; what else comes is kept for `receive`. Raises `HostError`."""
+        """Waits for a frame of this kind; keeps other frames for `receive`. Raises `HostError`."""
         deadline_ns = time.monotonic_ns() + round(seconds * NS_PER_S)
         others: list[Frame] = []
         try:
@@ -288,7 +289,7 @@ class AgentLink:
             self._kept = others + self._kept
 
     def close(self) -> None:
-        """Ends the agent and all that it runs. May be called twice."""
+        """Ends the agent and everything it runs. May be called twice."""
         self._pipes = None
         self._launcher.close()
 

@@ -16,8 +16,7 @@ AGENT = "lagometer.agent"
 class LocalLauncher:
     """The launcher for this machine; see `lagometer.run.hosts.base.Launcher`.
 
-    supervisor: the program that the agent starts its trials with; before: words in front of the agent's
-    command.
+    supervisor: the program that starts the agent's trials; before: words before the agent's command.
     """
 
     def __init__(self, supervisor: Path, before: Sequence[str] = ()) -> None:
@@ -30,15 +29,15 @@ class LocalLauncher:
         return self._process.pipes
 
     def ended(self) -> str | None:
-        """Says with which code or signal."""
+        """Returns the exit code or signal."""
         return self._process.ended() if self._process is not None else "was not started"
 
     def there(self, path: str) -> str:
-        """Files lie where they lie."""
+        """Paths stay the same."""
         return path
 
     def close(self) -> None:
-        """Closes its input, on which it ends everything; kills it if that takes too long."""
+        """Closes its input, which makes it end everything. Kills it if that takes too long."""
         process, self._process = self._process, None
         if process is not None:
             process.close()

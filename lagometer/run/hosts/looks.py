@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at the hosts of a study before anything is measured: each by itself, and the way between each two."""
+"""Checks the hosts of a study before any measurement: each host, and the way between each pair."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PORTS = (20_000, 60_000)
 
 @dataclass(frozen=True)
 class HostLook:
-    """One host. unreachable: why nothing else is known of it; clock: how it stands to ours; facts: what its
-    agent says; libraries: by adapter the hashes here and there."""
+    """One host. unreachable: why nothing else is known about it; clock: its offset from ours; facts: the
+    agent's report; libraries: for each adapter, the hashes here and there."""
 
     name: str
     host: Host
@@ -39,9 +39,9 @@ class HostLook:
 
 @dataclass(frozen=True)
 class WayLook:
-    """The way from one host to another and back. wrong: why it can't be looked at; round_trips_ns: those of
-    datagrams that came back; sent: how many were; path_mtu: the largest packet that comes through in one
-    piece; large_arrives: whether one in fragments does; multicast: whether it arrives at the other end."""
+    """The way from one host to another and back. wrong: why it can't be checked; round_trips_ns: of datagrams
+    that came back; sent: the number of datagrams; path_mtu: the largest packet that passes in one piece;
+    large_arrives: whether a fragmented packet passes; multicast: whether it arrives at the other end."""
 
     sender: str
     receiver: str
@@ -56,7 +56,7 @@ class WayLook:
 def look_at(
     hosts: Mapping[str, Host], adapters: Mapping[str, Adapter]
 ) -> tuple[tuple[HostLook, ...], tuple[WayLook, ...]]:
-    """Starts an agent on each host, and asks them all. adapters: that are to work there. Raises
+    """Starts an agent on each host, and queries them all. adapters: those that should work there. Raises
     SetupMissing."""
     launchers = Launchers([adapter.library for adapter in adapters.values()])
     links = [AgentLink(name, launchers.of(name, host)) for name, host in hosts.items()]
@@ -102,7 +102,7 @@ def _hash_here(adapter: Adapter) -> str | None:
 
 
 def _ways(looks: Sequence[HostLook], links: Mapping[str, AgentLink]) -> list[WayLook]:
-    """Looks at the way between each two hosts that have an address."""
+    """Checks the way between each pair of hosts that have an address."""
     pairs = list(itertools.permutations([host_look for host_look in looks if host_look.name in links], 2))
     ends: dict[str, tuple[int, str | None]] = {}
     port = random.randint(*PORTS)
@@ -138,7 +138,7 @@ def _way(
     try:
         answer = sender.ask({"command": "ask", **peer}, "asked", ASK_S)
         sender.ask({"command": "cast", "word": word}, "cast", ASK_S)
-        # Through the receiver's socket went what came before: a way that is as fast as the answers above.
+        # One more round trip: by its end the cast has arrived, too, if its way is as fast.
         sender.ask({"command": "ask", **peer}, "asked", ASK_S)
         heard_words = receiver.ask({"command": "heard"}, "heard", ASK_S)["words"]
     except HostError as error:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts made from namespaces of this machine, each with a network of its own, joined by a bridge.
+"""Hosts made from namespaces of this machine, each with its own network, joined by a bridge.
 
-They share the machine's CPUs and caches, and its one kernel carries a packet on the CPU that sends it: they
-are *emulated hosts* wherever their figures are shown. Nothing has a name outside of them, so all of it is
-gone when the processes in them are.
+They share the machine's CPUs and caches, and its only kernel processes a packet on the CPU that sends it. All
+views of their figures therefore call them *emulated hosts*. Nothing in them has a name outside, so all of it
+disappears with their processes.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from lagometer.run.hosts.process import TERMINATION_S
 
 BRIDGE = "bridge"
 READY = b"ready\n"
-# Lives as long as its input is open. Multicast goes to all ports, as on a switch that does not snoop.
+# Lives as long as its input is open. Multicast goes to all ports, as on a switch without snooping.
 _SWITCH = f"""ip link add {BRIDGE} type bridge mcast_snooping 0 && ip link set {BRIDGE} up || exit 1
 echo ready
 exec cat"""
 
 
 class Switch:
-    """The bridge that the hosts of a campaign are connected to: a process that holds a network with it."""
+    """The bridge that connects the hosts of a campaign: a process that holds a network with the bridge in
+    it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._lock = threading.Lock()  # hosts are started side by side
+        self._lock = threading.Lock()  # hosts start concurrently
 
     def process_id(self) -> int:
-        """Returns the process in whose network the bridge is, which is started if it does not run.
+        """Returns the process whose network contains the bridge; starts it if it does not run.
 
         Raises `HostError`.
         """
@@ -47,7 +48,7 @@ class Switch:
             return self._process.pid
 
     def close(self) -> None:
-        """Ends it; the bridge goes with it. May be called twice."""
+        """Ends the process; the bridge disappears with it. May be called twice."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -62,8 +63,8 @@ class Switch:
 class NetnsLauncher:
     """The launcher for such a host; see `lagometer.run.hosts.base.Launcher`.
 
-    address: of its link; number: tells its port of the switch from those of others; before: words in front of
-    the agent's command, on that host.
+    address: of its link; number: distinguishes its port of the switch from others; before: words before the
+    agent's command on that host.
     """
 
     def __init__(
@@ -87,22 +88,22 @@ class NetnsLauncher:
                 "a host of the launcher netns is made by root: run as root, or use `launcher: local`"
             )
         switch = self._switch.process_id()
-        self._starts += 1  # the last one's port may not be gone yet
+        self._starts += 1  # the last one's port may still exist
         port = f"port{self._number}-{self._starts}"
         host = EmulatedHost(self._name, self._address, port, switch, BRIDGE, machine_settings())
         self._local = LocalLauncher(self._supervisor, (*host.words(), *self._before))
         return self._local.start()
 
     def ended(self) -> str | None:
-        """Says with which code or signal."""
+        """Returns the exit code or signal."""
         return self._local.ended() if self._local is not None else "was not started"
 
     def there(self, path: str) -> str:
-        """It sees the files of this machine."""
+        """Returns the same path: the host sees the files of this machine."""
         return path
 
     def close(self) -> None:
-        """Ends the agent; its namespaces and its end of the cable go with it."""
+        """Ends the agent; its namespaces and its end of the cable disappear with it."""
         if self._local is not None:
             self._local.close()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the agents of a trial's hosts side by side: one that takes long keeps no other from its lease."""
+"""Starts the agents of a trial's hosts concurrently, so a slow one does not make others lose their lease."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from lagometer.run.hosts.base import HostError
 from lagometer.run.hosts.link import AgentLink
 
-LOOK_S = 0.5  # how often those that are there are told that we go on
+LOOK_S = 0.5  # how often to renew the leases of open links
 
 
 def open_all(links: Sequence[AgentLink]) -> None:
-    """Opens the links that are not; `unreachable` of each says why it can't be."""
+    """Opens the links that are not open. `unreachable` of each says why it can't be opened."""
     if len(links) == 1:
         _attempt(links[0])
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One host's part of one trial, as the conductor sees it: what it is told, and what has come of it so far."""
+"""One host's part of one trial, from the conductor's side: the commands to it, and its results so far."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from lagometer.run.hosts.link import AgentLink, ClockOffset
 
 @dataclass(frozen=True)
 class HostOutcome:
-    """What came of a trial on one host. clock: how it stood to the conductor's; files: by adapter the SHA-256
-    of its library, and that of the worker; exchanged: time stamps with other hosts, as their agents wrote
-    them (name; sent, received, answered, returned; how long question and answer had lain in the kernel, -1:
-    not known); captured: what the capture of its packets tells; packets: the file of them, which is the
-    reader's to keep or to remove; None in each: not so far."""
+    """The results of a trial on one host. clock: its offset from the conductor's; files: for each adapter the
+    SHA-256 of its library, and that of the worker; exchanged: time stamps with other hosts, as their agents
+    wrote them (name; sent, received, answered, returned; how long question and answer had waited in the
+    kernel, -1: not known); captured: the report of the packet capture; packets: the file with the packets,
+    which the reader keeps or removes; None in each: not available yet."""
 
     name: str
     workers: tuple[int, ...]
@@ -41,12 +41,13 @@ class HostOutcome:
     captured: Captured | None = None
     packets: Path | None = None
     probed: Mapping[int, bytes] = field(default_factory=dict)  # by worker: what its probe wrote
-    scheduled: Recorded | None = None  # by the numbers of the trial's workers; None if it was not wanted
+    scheduled: Recorded | None = None  # with the trial's worker numbers; None if it was not wanted
 
 
 @dataclass(frozen=True)
 class Hearing:
-    """Who hears what a host says; `worker` is the number in the trial. Called on the conductor's thread."""
+    """Callbacks for what a host reports. `worker` is the number in the trial. They run on the conductor's
+    thread."""
 
     output: Callable[[int, str, bytes], None]
     notice: Callable[[HostPart, Mapping[str, Any]], None]
@@ -54,8 +55,9 @@ class Hearing:
 
 
 class HostPart:
-    """The state of one trial on one host. workers: which of the trial's are there, by their numbers in it;
-    files: paths, by name, of what they load and are; packets: where those go that are captured."""
+    """The state of one trial on one host. workers: the trial's workers on this host, by their numbers in
+    the trial; files: paths, by name, of the workers and what they load; packets: where to put captured
+    packets."""
 
     def __init__(
         self,
@@ -97,23 +99,23 @@ class HostPart:
 
     @property
     def address(self) -> str:
-        """Of its link to other hosts; empty without."""
+        """The host's address on its link to other hosts; empty without one."""
         return self._orders.address
 
     @property
     def patience_s(self) -> float:
-        """How long its daemons may take until they serve, all together."""
+        """How long its daemons together may take until they serve."""
         return sum(daemon.ready.timeout_s for daemon in self._orders.daemons)
 
     @property
     def has_load(self) -> bool:
-        """Whether load runs beside its workers."""
+        """Whether load runs next to its workers."""
         return self._orders.load is not None
 
-    # --- what it is told ---
+    # --- commands ---
 
     def start(self, hearing: Hearing) -> None:
-        """Compares clocks, and has the agent start what there is to start. Raises `HostError`."""
+        """Compares clocks, and makes the agent start everything. Raises `HostError`."""
         self._hearing = hearing
         if self.link.unreachable is not None:
             raise HostError(self.link.unreachable)
@@ -123,26 +125,26 @@ class HostPart:
         except HostError:
             if not was_open:
                 raise
-            self._meet()  # that one has ended since the last trial
+            self._meet()  # that agent has ended since the last trial
         self.link.send({"command": "trial", "orders": self._orders.as_json()})
 
     def _meet(self) -> None:
-        """Asks the agent what its host is. Raises `HostError`."""
+        """Asks the agent about its host. Raises `HostError`."""
         self.link.open()
         hashes = self.link.hashes(self._files.values())
         self.files = {name: hashes[path] for name, path in self._files.items()}
         self.clock = self.link.offset()
 
     def say(self, worker: int, text: bytes) -> None:
-        """Passes a line on to one of its workers."""
+        """Forwards a line to one of its workers."""
         self.link.send({"command": "say", "worker": self._local[worker]}, text)
 
     def begin_load(self) -> None:
-        """Has the load start; `loaded` says when it is at work."""
+        """Starts the load; `loaded` tells when it is at work."""
         self.link.send({"command": "load"})
 
     def go(self, workers: Sequence[int], at_ns: int, phases: Mapping[str, int], late: bool) -> None:
-        """Lets those of these workers that are there begin at a time of our clock."""
+        """Lets those of these workers that are on this host begin, at a time of our clock."""
         local_workers = [self._local[worker] for worker in workers if worker in self._local]
         at_ns += self.clock.offset_ns
         self.link.send(
@@ -150,35 +152,35 @@ class HostPart:
         )
 
     def exchange(self, peers: Sequence[tuple[str, str, int]], count: int, period_ns: int) -> None:
-        """Has it exchange time stamps with other hosts; `exchanging` is False again when that is done."""
+        """Makes it exchange time stamps with other hosts; `exchanging` becomes False when that is done."""
         self.exchanging = True
         self.link.send({"command": "exchange", "peers": peers, "count": count, "period_ns": period_ns})
 
     def exchange_until(
         self, peers: Sequence[tuple[str, str, int]], first_ns: int, period_ns: int, until_ns: int
     ) -> None:
-        """Has it do so seldom, between two times of our clock."""
+        """Makes it exchange time stamps rarely, between two times of our clock."""
         first_ns, until_ns = first_ns + self.clock.offset_ns, until_ns + self.clock.offset_ns
         times = {"first_ns": first_ns, "period_ns": period_ns, "until_ns": until_ns}
         self.link.send({"command": "exchange-until", "peers": peers, **times})
 
     def collect(self) -> None:
-        """Asks for the evidence; `collected` says when it is there."""
+        """Asks for the evidence; `collected` tells when it has arrived."""
         self.link.send({"command": "collect"})
 
     def release(self) -> None:
-        """Lets what runs beside the workers end when none of them runs any more."""
+        """Lets the companions end once no worker runs any more."""
         self.link.send({"command": "release"})
 
     def end(self, salvage: Sequence[int]) -> None:
-        """Has everything end, and the records of these workers handed over; `ended` says when that is so."""
+        """Ends everything, and requests the records of these workers; `ended` tells when that is done."""
         local_workers = [self._local[worker] for worker in salvage if worker in self._local]
         self.link.send({"command": "end", "salvage": local_workers})
 
-    # --- what it says ---
+    # --- answers ---
 
     def receive(self) -> None:
-        """Hears what has come."""
+        """Handles what has arrived."""
         was_lost = self.link.lost
         for frame in self.link.receive():
             try:
@@ -248,7 +250,7 @@ class HostPart:
         self.ended = self.finished = True
 
     def _recorded(self, message: Mapping[str, Any], block: bytes) -> Recorded:
-        """Reads what an agent says of the scheduler. Raises TypeError, ValueError, IndexError."""
+        """Reads an agent's report on the scheduler. Raises TypeError, ValueError, IndexError."""
         threads = tuple(
             ThreadNumbers(self.workers[int(worker)], int(here), int(there), str(name))
             for worker, here, there, name in message["threads"]
@@ -257,7 +259,7 @@ class HostPart:
         return Recorded(None if why is None else str(why), threads, block)
 
     def _take_packets(self, part: bytes) -> None:
-        """Adds to the file. Raises ValueError where none was asked for."""
+        """Appends to the file. Raises ValueError if no packets were requested."""
         if self._packets is None:
             raise ValueError("packets that nobody asked for")
         try:
@@ -282,7 +284,7 @@ class HostPart:
         return self._hearing
 
     def outcome(self) -> HostOutcome:
-        """Returns what came of it."""
+        """Returns the results."""
         return HostOutcome(
             name=self.name,
             workers=self.workers,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that an agent is, or that carries its pipes: a child of ours."""
+"""The process that is an agent, or that carries an agent's pipes: a child process of ours."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TERMINATION_S = 5.0  # longer than the agent gives its supervisor
 
 
 class AgentProcess:
-    """One such process: started once, ended by the end of its input."""
+    """One such process: started once; it ends when its input ends."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Starts it in a session of its own: a Ctrl-C on the terminal is ours to handle, not its. Raises
+        """Starts it in its own session: we handle Ctrl-C on the terminal, not the process. Raises
         `HostError`."""
         ensure_standard_descriptors()
         try:
@@ -37,7 +37,7 @@ class AgentProcess:
         except OSError as error:
             raise HostError(f"{command[0]} can't be started: {error.strerror}") from error
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-        with contextlib.suppress(OSError):  # over the user's limit on pipe memory: slower, not wrong
+        with contextlib.suppress(OSError):  # over the user's limit on pipe memory: slower, but correct
             fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._process: subprocess.Popen[bytes] | None = process
         self.pipes = AgentPipes(process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno())
@@ -47,14 +47,14 @@ class AgentProcess:
         return self._process.poll() if self._process is not None else None
 
     def ended(self) -> str | None:
-        """Says with which code or signal it ended; None while it runs."""
+        """Returns the exit code or signal in words; None while it runs."""
         code = self.code()
         if code is None:
             return None
         return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
     def close(self) -> None:
-        """Closes its input, on which it ends everything; kills it if that takes too long. May be called
+        """Closes its input, which makes it end everything. Kills it if that takes too long. May be called
         twice."""
         process, self._process = self._process, None
         if process is None:

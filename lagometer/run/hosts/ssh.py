@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An agent on a host that the user's OpenSSH reaches, with the user's configuration, keys and jump hosts.
 
-One connection does it all: a small program arrives on the host, finds lagometer there or takes a copy, and
-becomes the agent (`lagometer.agent.arrival`). Nothing is installed, and no port is opened.
+One connection does everything: a small program arrives on the host, finds lagometer there or takes a copy,
+and becomes the agent (`lagometer.agent.arrival`). It installs nothing and opens no port.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lagometer.run.hosts.process import AgentProcess
 from lagometer.study.hosts import Host
 
 PROGRAM = "ssh"
-# Nobody is asked for a password; a link that is cut or frozen is noticed within eight seconds. A connection
-# that the user holds open is used, and none is left open.
+# ssh asks for no password and notices a cut or frozen link within eight seconds. It uses a connection that
+# the user holds open, and leaves none open itself.
 OPTIONS = {
     "BatchMode": "yes",
     "ClearAllForwardings": "yes",
@@ -67,22 +67,22 @@ _MARKS = {  # what the arriving agent says → what to do
 class SshLauncher:
     """The launcher for such a host; see `lagometer.run.hosts.base.Launcher`.
 
-    bundle: what that host must have of this installation.
+    bundle: what that host needs from this installation.
     """
 
     def __init__(self, name: str, host: Host, bundle: Bundle) -> None:
         self._host, self._bundle = host, bundle
         self._destination = host.destination or name
         self._process: AgentProcess | None = None
-        self._root = ""  # below which this host's files lie there; empty: not known
+        self._root = ""  # of this host's files there; empty: not known
         self._is_copy = False
 
     def start(self) -> AgentPipes:
-        """Connects, has lagometer found or copied there, and lets the agent begin."""
+        """Connects, makes the host find or copy lagometer, and starts the agent."""
         self.close()
         source = (PACKAGE / "agent" / "arrival.py").read_bytes()
         python = self._python()
-        # Short words without quotes inside: whichever shell the user has there, it passes them on.
+        # Short words without inner quotes: whatever shell the user has there passes them on.
         arrive = f'exec(open(0,"rb",closefd=False).read({len(source)}))'
         remote = f"exec {_quoted(python)} -I -c '{arrive}'"
         process = self._process = AgentProcess((*self.command(), remote))
@@ -101,7 +101,7 @@ class SshLauncher:
         return process.pipes
 
     def command(self) -> tuple[str, ...]:
-        """Returns how ssh is called for this host, without what is to run there."""
+        """Returns the ssh command for this host, without the remote command."""
         options = [word for name, value in OPTIONS.items() for word in ("-o", f"{name}={value}")]
         config = ("-F", self._host.config) if self._host.config else ()
         return (PROGRAM, "-T", *config, *options, "--", self._destination)
@@ -111,14 +111,16 @@ class SshLauncher:
         return shlex.join((PROGRAM, *config, self._destination))
 
     def _python(self) -> str:
-        """Returns the interpreter there: that of the installation that the study names, or the host's."""
+        """Returns the interpreter there: from the installation that the study names, otherwise the host's
+        own."""
         interpreter = Path(sys.executable)
         if not self._host.path or not interpreter.is_relative_to(here()):
             return "python3"
         return f"{self._host.path}/{interpreter.relative_to(here())}"
 
     def _find(self, dialogue: Dialogue) -> None:
-        """Has the host look for what it needs, gives it a copy if it asks for one, and starts the agent."""
+        """Makes the host look for what it needs, sends a copy if the host asks for one, and starts the
+        agent."""
         dialogue.say(self._bundle.wanted(self._host.path, self._host.before), PART_S)
         answer = dialogue.hear(FIND_S)
         if answer.get("event") == "wanted":
@@ -139,7 +141,7 @@ class SshLauncher:
         return f"lagometer can't be started there: {reason}{advice}"
 
     def _explained(self, error: DialogueError, python: str) -> str:
-        """Returns what ssh or the shell there said, and what to do about it."""
+        """Returns what ssh or the remote shell reported, and how to fix it."""
         words = {"destination": self._destination, "command": self._by_hand(), "python": python}
         error_lines = error.said.splitlines()
         last = f"; it said: {error_lines[-1].strip()}" if error_lines else ""
@@ -150,7 +152,7 @@ class SshLauncher:
         return f"ssh {self._destination}: {error}: try `{words['command']}` by hand{last}{noise}"
 
     def ended(self) -> str | None:
-        """Says with which code or signal ssh ended, and what that means."""
+        """Returns the exit code or signal of ssh, and its meaning."""
         if self._process is None:
             return "was not started"
         ending = self._process.ended()
@@ -161,7 +163,8 @@ class SshLauncher:
         return f"was reached by ssh, which {ending}{why}: {advice}"
 
     def there(self, path: str) -> str:
-        """A file of this installation lies in the other one, or in the copy; any other at the same path."""
+        """A file of this installation is in the installation there, or in the copy. Any other path is the
+        same."""
         if not self._root:
             return path
         if self._is_copy:
@@ -175,12 +178,12 @@ class SshLauncher:
         )
 
     def close(self) -> None:
-        """Ends ssh, on which the agent ends; one whose link is cut ends by its lease."""
+        """Ends ssh, which ends the agent. An agent with a cut link ends when its lease expires."""
         process, self._process = self._process, None
         if process is not None:
             process.close()
 
 
 def _quoted(path: str) -> str:
-    """Returns a path as a shell takes it; `~/` stays the home there."""
+    """Quotes a path for a shell; `~/` remains the home folder there."""
     return f"~/{shlex.quote(path[2:])}" if path.startswith("~/") else shlex.quote(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a look at hosts means: a verdict for each check, and the fix (docs/methodology/machine.md)."""
+"""Evaluates the checks of hosts: a verdict for each check, and the fix (docs/methodology/machine.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUFFERS = ("net.core.rmem_max", "net.core.wmem_max")
 
 
 def host_findings(look: HostLook) -> list[Finding]:
-    """Returns every check of one host."""
+    """Returns all checks of one host."""
     if look.unreachable is not None:
         lost = "no worker can run there"
         return [Finding("reachable", "fail", look.unreachable, lost, "see above: the words say what to do")]
@@ -130,7 +130,7 @@ def _firewall(look: HostLook) -> Finding:
 
 
 def way_findings(way: WayLook) -> list[Finding]:
-    """Returns every check of the way from one host to another."""
+    """Returns all checks of the way from one host to another."""
     if way.wrong is not None:
         fix = "give each host the `address` of the link that joins them"
         return [Finding("way", "fail", way.wrong, "nothing is known of it", fix)]

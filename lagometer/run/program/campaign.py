@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the probes of programs told, as a campaign: a cell for each edge, a trial for each run."""
+"""Writes what the probes of programs recorded as a campaign: a cell for each edge, a trial for each run."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ UNATTRIBUTED_MAX = 0.5
 
 @dataclass(frozen=True)
 class Carried:
-    """One run of a command under the probe. exit_code: negative for the signal that ended it; None if it was
-    ended; interrupted: by the user, so no further run is wanted."""
+    """One run of a command under the probe. exit_code: negative for the signal that ended it; None if
+    lagometer ended it; interrupted: by the user, so no further run is wanted."""
 
     command: Sequence[str]
     name: str
@@ -43,7 +43,7 @@ class Carried:
 
 
 def write_campaign(runs: Sequence[Carried], directory: Path) -> None:
-    """Writes the runs of one command into `directory`, which is not there yet. Raises OSError."""
+    """Writes the runs of one command into `directory`, which does not exist yet. Raises OSError."""
     make_folders(directory)
     entries = []
     for trial, carried in enumerate(runs):
@@ -100,7 +100,7 @@ def _entry(carried: Carried, edge: ProgramEdge, cell: str, trial: int, path: str
 
 
 def warnings(carried: Carried) -> Iterator[str]:
-    """What a reader of the figures must know."""
+    """What a reader of the figures needs to know."""
     look, programs = carried.look, carried.programs
     overflow = sum(log.overflow for log in look.logs)
     if overflow:
@@ -125,7 +125,7 @@ def warnings(carried: Carried) -> Iterator[str]:
 
 
 def _warnings_of(followed: int, layers: pl.DataFrame, taken: int) -> Iterator[str]:
-    """What a reader of one edge's layers must know."""
+    """What a reader of one edge's layers needs to know."""
     if taken and followed == 0:
         yield "probe: no message was seen on a socket: shared memory, or within one process"
     timed_layers = layers.with_columns((pl.col("end_ns") - pl.col("begin_ns")).alias("ns"))
@@ -213,6 +213,6 @@ def _endpoints(programs: Programs, program: int, writes: bool) -> Iterator[Mappi
 
 
 def median_size(samples: pl.DataFrame) -> int | None:
-    """Of the messages whose size was seen on a socket; None if none was."""
+    """The median size of the messages whose size was seen on a socket; None if there is none."""
     sizes = samples["payload_bytes"].drop_nulls().to_numpy()
     return int(np.median(sizes)) if len(sizes) else None

@@ -28,7 +28,7 @@ class Found:
 
 
 class Listener:
-    """Listens from `__enter__` to `__exit__`. topic: as DDS calls it. Not for several threads."""
+    """Listens from `__enter__` to `__exit__`. topic: its DDS name. For one thread only."""
 
     def __init__(self, domain: int, topic: str) -> None:
         self._command = [str(listen_path()), str(domain), topic]
@@ -39,7 +39,7 @@ class Listener:
         self.heard: list[Heard] = []
 
     def __enter__(self) -> Listener:
-        # In a process group of its own: Ctrl-C is for us, who end it by its standard input.
+        # In its own process group: Ctrl-C is for us, and we end the process through its standard input.
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
         )
@@ -58,12 +58,13 @@ class Listener:
             self._process.wait()
 
     def descriptor(self) -> int:
-        """Readable when there is something to take."""
+        """Becomes readable when there is something to take."""
         assert self._process is not None and self._process.stdout is not None
         return self._process.stdout.fileno()
 
     def take(self) -> bool:
-        """Takes what was said meanwhile; False once the process ended. Raises SetupMissing if it failed."""
+        """Takes the new events; returns False once the process has ended. Raises SetupMissing if it
+        failed."""
         try:
             block = os.read(self.descriptor(), 1 << 20)
         except BlockingIOError:
@@ -93,6 +94,6 @@ class Listener:
             case "failed":
                 raise SetupMissing(event["reason"], where="lagometer-listen", hint="see `lagometer doctor`")
             case "lost":
-                pass  # the numbers of messages say the same, writer by writer
+                pass  # the sequence numbers show the same, writer by writer
             case other:
                 raise Internal(f"lagometer-listen said '{other}'")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a program can be looked into: the dynamic linker must load the probe before it."""
+"""Whether a program can be probed: the dynamic linker must be able to load the probe into it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from lagometer.errors import BadInput
 
 ELF_MAGIC = b"\x7fELF"
-HEADER = struct.Struct("<16sHHIQQQIHHHHHH")  # of 64 bits
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")  # 64-bit
 SEGMENT = struct.Struct("<IIQQQQQQ")
 CLASS_64, LITTLE_ENDIAN = 2, 1
 INTERPRETER = 3  # PT_INTERP
@@ -74,7 +74,7 @@ def _has_interpreter(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(HEADER.size)
         if head[4:6] != bytes((CLASS_64, LITTLE_ENDIAN)):
-            return True  # not our kind of file; the linker will tell
+            return True  # not our kind of file; the linker will report it
         fields = HEADER.unpack(head)
         at, size, count = fields[5], fields[9], fields[10]
         file.seek(at)
@@ -84,7 +84,7 @@ def _has_interpreter(path: Path) -> bool:
 
 
 def _check_privileges(path: Path) -> None:
-    """A program that gains rights ignores what is to be preloaded."""
+    """A program that gains privileges ignores preloaded libraries."""
     status = path.stat()
     gains = (status.st_mode & stat.S_ISUID and status.st_uid != os.geteuid()) or (
         status.st_mode & stat.S_ISGID and status.st_gid != os.getegid()

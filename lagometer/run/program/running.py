@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One command with all that it starts, each program with the probe, from its start to its end.
+"""Runs one command and everything it starts, each program with the probe, from start to end.
 
-The command has the terminal and our process group, so that Ctrl-C reaches it as ever. What it leaves behind
-is ours to end: we are the parent of all that lose theirs.
+The command has the terminal and our process group, so Ctrl-C reaches it as usual. We end what it leaves
+behind: orphaned processes become our children.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from lagometer.store.errors import RecordsError
 from lagometer.store.probes import ProbeLog
 
 MEMORY = Path("/dev/shm")
-MEMORY_FREE_MIN = 1 << 30  # bytes; with less the files lie in the folder for temporary ones
-FREE_MIN = 128 << 20  # bytes; with less the probes are told to stop
+MEMORY_FREE_MIN = 1 << 30  # bytes; with less free, the files go to the folder for temporary files
+FREE_MIN = 128 << 20  # bytes; with less free, the probes must stop
 GRACE_S = {signal.SIGINT: 10.0, signal.SIGTERM: 5.0, signal.SIGKILL: 5.0}
 CLOCK_READINGS = 500
 PR_SET_CHILD_SUBREAPER = 36
@@ -40,7 +40,7 @@ _CHUNKS_AT = 16  # `chunks` in the header
 
 @dataclass(frozen=True)
 class Look:
-    """What the probes of all programs have written so far. stopped: the room ended, so they were told to
+    """What the probes of all programs have written so far. stopped: the space ran out, so the probes had to
     stop; unreadable: files that can't be read, and why."""
 
     logs: Sequence[ProbeLog]
@@ -50,8 +50,8 @@ class Look:
 
 
 class ProgramRun:
-    """A command under the probe. room_bytes: of each program's file; output: the descriptor that is the
-    command's standard output. Not for several threads."""
+    """A command under the probe. room_bytes: size of each program's file; output: the descriptor for the
+    command's standard output. For one thread only."""
 
     def __init__(self, command: Sequence[str], room_bytes: int, output: int = 1) -> None:
         self._command = list(command)
@@ -63,7 +63,7 @@ class ProgramRun:
         self._stopped = False
 
     def __enter__(self) -> ProgramRun:
-        """Starts it. Raises BadInput if that fails, SetupMissing."""
+        """Starts the command. Raises BadInput if that fails, SetupMissing."""
         library = probe_path()
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._folder = Path(tempfile.mkdtemp(prefix="lagometer-probe-", dir=_place()))
@@ -84,14 +84,15 @@ class ProgramRun:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
     def wait(self, longest_s: float) -> int | None:
-        """Waits for the command's end; its exit code, negative for a signal, or None if it goes on."""
+        """Waits for the command's end. Returns its exit code, negative for a signal, or None if it still
+        runs."""
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(longest_s)
         return None
 
     def end(self) -> None:
-        """Ends what still runs of all that was started: asks as Ctrl-C does, and at last uses force."""
+        """Ends every process that is still running: first politely, like Ctrl-C, finally by force."""
         for number, grace_s in GRACE_S.items():
             if self._wait_for_all(0.0):
                 return
@@ -102,7 +103,7 @@ class ProgramRun:
                 return
 
     def look(self) -> Look:
-        """Reads what was written so far."""
+        """Reads what has been written so far."""
         logs, unreadable = [], []
         for path in sorted(self._folder.iterdir(), key=_in_order):
             try:
@@ -112,8 +113,8 @@ class ProgramRun:
         return Look(logs, RealtimeClock(self._begin, read_clocks()), self._stopped, unreadable)
 
     def stop_if_full(self) -> None:
-        """Tells the probes to stop where the folder's file system is nearly full: a page that it could not
-        give would end the program."""
+        """Stops the probes when the folder's file system is nearly full: if it could not provide a page, the
+        program would die."""
         free = shutil.disk_usage(self._folder).free
         if self._stopped or free >= FREE_MIN:
             return
@@ -139,7 +140,7 @@ class ProgramRun:
 
 
 def read_clocks() -> ClockPair:
-    """Both clocks, as close together as they can be read."""
+    """Reads both clocks as close together as possible."""
     best: tuple[int, int, int] | None = None
     for _ in range(CLOCK_READINGS):
         before_ns, realtime_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
@@ -150,7 +151,7 @@ def read_clocks() -> ClockPair:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes that a process started, and those that they did."""
+    """All descendants of a process."""
     parents: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -168,14 +169,14 @@ def descendants(pid: int) -> list[int]:
 
 
 def _reap(pids: Iterator[int]) -> None:
-    """Takes note of the end of those that became our children."""
+    """Reaps those that became our children."""
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
 
 
 def _place() -> Path:
-    """Where the probes' files lie: in memory, if there is room."""
+    """The folder for the probes' files: in memory, if there is room."""
     with contextlib.suppress(OSError):
         if shutil.disk_usage(MEMORY).free >= MEMORY_FREE_MIN and os.access(MEMORY, os.W_OK):
             return MEMORY
@@ -185,7 +186,7 @@ def _place() -> Path:
 def _environment(
     variables: Mapping[str, str], library: Path, folder: Path, room_bytes: int
 ) -> dict[str, str]:
-    """What else the programs load stays, behind the probe."""
+    """Other preloaded libraries stay, after the probe."""
     loaded = [str(library), *variables.get("LD_PRELOAD", "").split()]
     return {
         **variables,
@@ -196,5 +197,5 @@ def _environment(
 
 
 def _in_order(path: Path) -> tuple[int, ...]:
-    """Processes in the order of their numbers, each with its programs in theirs."""
+    """The sort key: by process number, then by the number of the program in the process."""
     return tuple(int(part) for part in path.name.split(".") if part.isdigit())

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what came of the trials into the campaign's folder."""
+"""Writes the results of trials into the campaign's folder."""

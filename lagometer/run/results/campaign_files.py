@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a campaign while it is carried out (docs/FORMAT.md): the manifest, and trials in three places.
+"""The files of a campaign while it runs (docs/FORMAT.md): the manifest, and trials in three places.
 
-The study's own trials lie in the campaign's folder; those of the control cell and the long ones in folders of
-their own with the same layout, so that nothing that reads a study's cells can mistake them for such.
+The study's own trials are in the campaign's folder. Those of the control cell and the long ones are in
+separate folders with the same layout, so no reader of a study's cells can confuse them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lagometer.study.schema import key_defaults
 
 
 class Results:
-    """The files of one campaign, owned by the process that carries it out."""
+    """The files of one campaign, owned by the process that runs it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -43,7 +43,7 @@ class Results:
     def lock(self) -> None:
         """Keeps other conductors out of the folder until `close` or this process's end, however it ends.
 
-        Raises `BadInput` if there is one, `CannotStore`.
+        Raises `BadInput` if another one uses the folder, `CannotStore`.
         """
         with storing(self.directory):
             self._lock = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -57,15 +57,15 @@ class Results:
             ) from error
 
     def close(self) -> None:
-        """Lets others in again."""
+        """Releases the lock."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def create(self, manifest: Mapping[str, Any]) -> None:
-        """Writes the files that a campaign begins with. Raises `CannotStore`.
+        """Writes the initial files of a campaign. Raises `CannotStore`.
 
-        The manifest is the first, since a folder with one can be resumed.
+        The manifest comes first, because a folder with a manifest can be resumed.
         """
         self.manifest = {
             **manifest,
@@ -81,7 +81,8 @@ class Results:
         self.trials.write_cells()
 
     def reopen(self, manifest: Mapping[str, Any]) -> None:
-        """Takes up a campaign where it ended. Raises `BadInput` if it is another study's, `StoreError`."""
+        """Continues a campaign where it ended. Raises `BadInput` if it belongs to another study,
+        `StoreError`."""
         previous = read_manifest(self.directory)
         if "sources" in previous:
             raise BadInput(
@@ -109,9 +110,9 @@ class Results:
         self._write_cells()
 
     def learn(self, cell: str, outcome: TrialOutcome) -> None:
-        """Keeps what the first trial of a cell tells about versions, hosts and effective settings.
+        """Keeps what the first trial of a cell reports about versions, hosts and effective settings.
 
-        What was observed beside them is kept of each trial.
+        Observed values are kept for each trial.
         """
         for adapter in adapters_in_use(outcome):
             self.manifest["versions"].setdefault(adapter["name"], adapter["library_version"])
@@ -128,7 +129,7 @@ class Results:
             self.manifest["settings"][cell] = entries
 
     def checkpoint(self) -> None:
-        """Writes what was learnt of versions and settings. Raises `CannotStore`."""
+        """Writes the versions and settings known so far. Raises `CannotStore`."""
         with storing(self.directory):
             self._write_manifest()
 
@@ -158,7 +159,7 @@ class Results:
 
 
 def same_study(before: object, now: Mapping[str, Any]) -> bool:
-    """Whether a manifest holds this study; a key that an older lagometer did not know has its default."""
+    """Whether a manifest contains this study. A key that an older lagometer did not know has its default."""
     if not isinstance(before, Mapping):
         return False
     defaults = key_defaults()

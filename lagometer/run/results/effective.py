@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What objects of adapters say of themselves (`describe`), as the manifest has it."""
+"""What adapters' objects report about themselves (`describe`), in the manifest's form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Entry = dict[str, Any]
 
 
 def described(outcome: TrialOutcome) -> list[Entry]:
-    """Returns what held in one trial, objects that agree but for what was observed in one entry.
+    """Returns the settings in one trial. Objects that differ only in observed values share one entry.
 
     An entry: adapter, object, settings, observed {name: values}, paste. Empty if no worker became ready.
     """
@@ -32,7 +32,8 @@ def described(outcome: TrialOutcome) -> list[Entry]:
 
 
 def add_observed(entries: Iterable[Entry], later_entries: Iterable[Entry]) -> None:
-    """Adds what a later trial of the same cell observed to `entries`; the settings stay the first trial's."""
+    """Adds the observations of a later trial of the same cell to `entries`. The first trial's settings
+    stay."""
     by_name: dict[tuple[object, object], Entry] = {}
     by_settings: dict[str, Entry] = {}
     for entry in entries:
@@ -49,12 +50,12 @@ def _name(entry: Entry) -> tuple[object, object]:
 
 
 def _without(entry: Entry) -> str:
-    """What two entries agree in, but for what was observed."""
+    """The parts in which two entries must agree: all but the observed values."""
     return json.dumps({name: entry[name] for name in entry if name != "observed"}, sort_keys=True)
 
 
 def _add_observed(entry: Entry, other: Entry) -> None:
-    """Each name's values once, in an order of their own, since that of the workers is nobody's."""
+    """Each name's values once, in sorted order, because the order of workers has no meaning."""
     observed: dict[str, list[Any]] = {
         name: list(values) for name, values in entry.get("observed", {}).items()
     }
@@ -72,7 +73,7 @@ def _is_number(value: object) -> bool:
 
 
 def _flat(description: Mapping[str, Any]) -> Entry:
-    """Returns what one object said; a null observation is left out."""
+    """Returns what one object reported, without null observations."""
     effective = description.get("effective")
     effective = effective if isinstance(effective, dict) else {}
     observed = effective.get("observed")
@@ -90,7 +91,7 @@ def _flat(description: Mapping[str, Any]) -> Entry:
 
 
 def _of_daemon(daemon: DaemonDone) -> Entry:
-    """Returns what a daemon was started with, in the same form."""
+    """Returns how a daemon was started, in the same form."""
     paste = [{"file": name, "text": text} for name, text in daemon.files.items()]
     paste.append({"file": "command", "text": shlex.join(daemon.command)})
     return {"adapter": daemon.name, "object": "daemon", "settings": {}, "observed": {}, "paste": paste}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The probes of a trial: what they are told, and what they wrote, on the conductor's clock."""
+"""The probes of a trial: their environment, and what they wrote, on the conductor's clock."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from lagometer.store.errors import RecordsError
 from lagometer.store.probes import ProbeLog, decode, ros2_of
 
 RECORD_BYTES = 64
-# Calls and keys that one message makes on one side, with what a reliable middleware says beside it.
+# Calls and keys per message on one side, including what a reliable middleware sends in addition.
 RECORDS_PER_MESSAGE = 24
-DATAGRAM_BYTES = 1300  # the smallest part that a message is cut into: each has a call and a key
+DATAGRAM_BYTES = 1300  # the smallest part of a split message: each has a call and a key
 BYTES_MIN, BYTES_MAX = 8 << 20, 256 << 20
 
 
@@ -21,7 +21,7 @@ def probe_name(plan: Plan) -> str:
 
 
 def probe_environment(plan: Plan, directory: str) -> dict[str, str]:
-    """What tells a worker's probe where to write, and how much room it has."""
+    """The variables that tell a worker's probe where to write, and how much room it has."""
     endpoints = [endpoint for node in plan.nodes for endpoint in (*node.readers, *node.writers)]
     needed = sum(
         endpoint.capacity * (RECORDS_PER_MESSAGE + 2 * endpoint.payload_bytes // DATAGRAM_BYTES)
@@ -35,7 +35,7 @@ def probe_environment(plan: Plan, directory: str) -> dict[str, str]:
 
 
 def probe_logs(outcome: TrialOutcome) -> tuple[dict[int, ProbeLog], list[str]]:
-    """What the probe of each worker wrote, and warnings of what can't be read."""
+    """What the probe of each worker wrote, and warnings about unreadable files."""
     logs: dict[int, ProbeLog] = {}
     warnings: list[str] = []
     for host in outcome.hosts:

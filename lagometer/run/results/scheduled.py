@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the schedulers of a trial's hosts did: on the conductor's clock, by the numbers that records have."""
+"""What the schedulers of a trial's hosts did: on the conductor's clock, with the thread numbers of
+records."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from lagometer.store.scheduler import SchedulerLog, decode
 
 
 def scheduled_of(outcome: TrialOutcome) -> tuple[list[Scheduled], dict[str, str]]:
-    """Returns what each host recorded, and by host why one did not, or why that can't be read."""
+    """Returns what each host recorded, and by host why nothing was recorded or why it can't be read."""
     recordings: list[Scheduled] = []
     unavailable: dict[str, str] = {}
     for host in outcome.hosts:
@@ -33,8 +34,8 @@ def scheduled_of(outcome: TrialOutcome) -> tuple[list[Scheduled], dict[str, str]
 
 
 def numbers_of(threads: Sequence[ThreadNumbers], log: SchedulerLog) -> dict[int, Numbers]:
-    """Returns by worker, and by the number that records have, the number that the log has of a thread. One
-    that never left a CPU has no events, so that it is left out."""
+    """Returns, by worker, a map from a thread's number in records to its number in the log. A thread that
+    never left a CPU has no events, so it is left out."""
     by_seen_as = {seen_as: number for number, seen_as in log.seen_as.items()}
     by_worker: dict[int, dict[int, int]] = {}
     for thread in threads:

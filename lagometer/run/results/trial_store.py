@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trials of one folder: journal, cells.parquet, samples. A trial is in all of them or in none.
 
-The order of writing (docs/FORMAT.md) makes a finished trial survive a power cut: samples beside their place,
-synced, renamed, their folder synced; then the journal's line, synced. That line makes a trial finished;
-cells.parquet follows from the journal and may be made again at any time.
+The order of writing (docs/FORMAT.md) makes a finished trial survive a power cut. First the samples are
+written next to their place, synced and renamed, and their folder is synced; then the journal's line is
+written and synced. That line makes a trial finished. cells.parquet follows from the journal and can be
+recreated at any time.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from lagometer.store import format as form
 from lagometer.store.storing import Journal, make_folders, storing
 
 Key = tuple[str, int]
-# cells.parquet is rewritten after a trial unless that would take more than about this share of the time.
+# After a trial, cells.parquet is rewritten unless that would take more than about this share of the time.
 CELLS_SHARE_MAX = 0.05
 _BESIDE = (form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES, form.RESOURCES, form.SCHEDULER)
 _TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log|[^/]+\.pcapng)")
@@ -39,7 +40,7 @@ _TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log|[^/]+\.pcapng)")
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished trial. spent_s: all that it took, making its figures included."""
+    """A finished trial. spent_s: its total duration, including the calculation of its figures."""
 
     valid: bool
     reasons: tuple[str, ...]
@@ -54,8 +55,8 @@ class Finished:
 
 @dataclass(frozen=True)
 class BesideSamples:
-    """What a trial has beside its samples, None where it has not. events, exchanges: as the schemas in
-    `format`; outages: how long after those of a link messages came through again, for the journal."""
+    """What a trial has in addition to its samples, None if missing. events, exchanges: as in the schemas in
+    `format`; outages: how long after each outage of a link messages arrived again, for the journal."""
 
     stamps: LayerStamps | None = None
     layers: LayerTimes | None = None
@@ -66,7 +67,7 @@ class BesideSamples:
     outages: Sequence[Mapping[str, Any]] = ()
 
     def write(self, paths: Sequence[Path]) -> None:
-        """Writes each to its place, in the order of `_BESIDE`. Raises OSError."""
+        """Writes each one to its place, in the order of `_BESIDE`. Raises OSError."""
         stamps = self.stamps.frame if self.stamps is not None else None
         layers = self.layers.frame if self.layers is not None else None
         resources = self.resources.frame if self.resources is not None else None
@@ -83,7 +84,7 @@ class BesideSamples:
 
 
 class TrialStore:
-    """The finished trials below one folder, owned by the process that carries them out."""
+    """The finished trials below one folder, owned by the process that runs them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -95,18 +96,18 @@ class TrialStore:
 
     @property
     def done(self) -> Mapping[Key, Finished]:
-        """The finished trials, in the order in which they were carried out."""
+        """The finished trials, in the order in which they ran."""
         return self._done
 
     def samples_path(self, key: Key) -> Path:
-        """Where the samples of a trial lie."""
+        """The path of a trial's samples."""
         return self.directory / form.SAMPLES / key[0] / f"{key[1]}.parquet"
 
     def _path(self, folder: str, key: Key) -> Path:
         return self.directory / folder / key[0] / f"{key[1]}.parquet"
 
     def packets_path(self, key: Key, host: str) -> Path:
-        """Where the packets of a trial on one host are written until it is stored."""
+        """The path for the packets of a trial on one host until the trial is stored."""
         return self.directory / form.CAPTURES / key[0] / f".{key[1]}.{host}.pcapng.partial"
 
     def samples(self, key: Key) -> pl.DataFrame:
@@ -119,7 +120,7 @@ class TrialStore:
             ) from error
 
     def reopen(self) -> None:
-        """Takes up what lies in the folder: what the journal names is finished, anything else is undone.
+        """Takes over the folder's contents: trials in the journal are finished, anything else is removed.
 
         Raises `BadInput` for a damaged journal, `CannotStore`.
         """
@@ -155,9 +156,9 @@ class TrialStore:
         began_s: float,
         extras: BesideSamples = BesideSamples(),
     ) -> None:
-        """Adds one trial. Raises `CannotStore`; the folder is then as it was before the trial.
+        """Adds one trial. Raises `CannotStore`; the folder is then in its previous state.
 
-        began_s: when work on it began, on the clock of `time.monotonic`.
+        began_s: when work on the trial began, on the clock of `time.monotonic`.
         """
         path = self.samples_path(key)
         log = path.with_suffix(".log")
@@ -205,8 +206,8 @@ class TrialStore:
             self._write_cells()
 
     def _cells_are_due(self) -> bool:
-        """Whether it is time for cells.parquet again: rewriting 100,000 rows after each trial would cost more
-        than the trials."""
+        """Whether it is time to rewrite cells.parquet: 100,000 rows after each trial would cost more than the
+        trials."""
         return time.monotonic() - self._cells_written_s > self._cells_cost_s / CELLS_SHARE_MAX
 
     def _write_cells(self) -> None:
@@ -214,14 +215,14 @@ class TrialStore:
         if self._rows_reopened:
             self._cells.insert(0, form.cells_of_rows(self._rows_reopened))
             self._rows_reopened = []
-        # The list stays as it is: a trial that can't be stored is taken off its end again.
+        # The list stays as it is: a trial that can't be stored is removed from its end.
         cells = pl.concat(self._cells, how="diagonal") if self._cells else form.empty_cells()
         form.write_cells(cells, self.directory / form.CELLS)
         self._cells_written_s = time.monotonic()
         self._cells_cost_s = self._cells_written_s - began_s
 
     def _remove_unfinished(self) -> None:
-        """Removes what a kill or a power cut left of trials that the journal does not name."""
+        """Removes what a kill or a power cut left of trials that are not in the journal."""
         for path in self.directory.glob(".*.partial"):
             path.unlink(missing_ok=True)
         for root in self._roots():
@@ -234,11 +235,11 @@ class TrialStore:
                     path.unlink()
 
     def _roots(self) -> tuple[Path, ...]:
-        """The folders that have files of trials."""
+        """The folders that contain files of trials."""
         return tuple(self.directory / folder for folder in (form.SAMPLES, *_BESIDE, form.CAPTURES))
 
     def _sync_folders(self) -> None:
-        """Puts folders on the disk that a killed process made: who finds one takes it to be there."""
+        """Syncs folders that a killed process made: whoever finds a folder relies on it."""
         below = [folder for root in self._roots() for folder in (root, *root.rglob("*"))]
         for folder in (self.directory, *below):
             if folder.is_dir():
@@ -246,7 +247,7 @@ class TrialStore:
 
 
 def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str) -> dict[str, Any]:
-    """What the journal keeps of a trial beside its rows; `path`: of its samples."""
+    """What the journal keeps of a trial in addition to its rows. `path`: of its samples."""
     done = [(worker.name, worker.done) for worker in outcome.workers if worker.done is not None]
     return {
         "cell": key[0],
@@ -286,7 +287,8 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
 
 
 def _host(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]:
-    """Returns which workers a host had, how its clock stood to the conductor's, its limit of real time."""
+    """Returns a host's workers, its clock's offset from the conductor's, and its limit for real-time
+    threads."""
     names = [workers[index].name for index in host.workers]
     limit = host.evidence.realtime_limit if host.evidence is not None else None
     return {
@@ -298,7 +300,7 @@ def _host(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]
 
 
 def host_facts(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]:
-    """Returns what the manifest keeps of a host: what its agent said of it, and its adapters' libraries."""
+    """Returns what the manifest keeps of a host: its agent's report, and its adapters' libraries."""
     adapters = adapters_of([workers[index] for index in host.workers])
     hello = {
         name: host.hello.get(name)
@@ -328,7 +330,7 @@ def adapters_of(workers: Sequence[WorkerOutcome]) -> list[dict[str, Any]]:
 
 
 def _log_text(outcome: TrialOutcome) -> str:
-    """Returns what the workers of a failed trial said on stderr, and its daemons, each under its name."""
+    """Returns the stderr of a failed trial's workers and daemons, each under its name."""
     parts = [f"reason: {reason}\n" for reason in outcome.reasons]
     parts += [f"--- {worker.name} ---\n{worker.stderr}\n" for worker in outcome.workers]
     parts += [f"--- daemon {daemon.name} ---\n{daemon.output}\n" for daemon in outcome.daemons]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The highest rate that a cell sustains."""
+"""Searches for the highest rate that a cell sustains."""

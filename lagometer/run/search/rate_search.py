@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for the highest rate that is sustained: bisection in the logarithm of the rate.
+"""Searches for the highest sustained rate: bisection in the logarithm of the rate.
 
-It knows nothing of trials: it is given a function that tries a rate and says whether it was sustained.
+It knows nothing of trials: a function that it receives tries a rate and returns whether it was sustained.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-STEP = 4.0  # between rates while no bracket is known
-NEIGHBOURS = 2  # rates in a row that all trials must agree on at each end of the interval
-DIGITS = 4  # of rates: more would say more than a trial can tell
+STEP = 4.0  # between rates until there is a bracket
+NEIGHBOURS = 2  # consecutive rates on which all trials must agree at each end of the interval
+DIGITS = 4  # of rates: more would exceed what a trial can resolve
 
 
 @dataclass(frozen=True)
 class Bounds:
     """Where and how finely to search.
 
-    low_hz: the first rate tried; floor_hz, ceiling_hz: the least and the greatest that may be tried;
-    precision: the bracket's width over its lower end; repeats: trials of a rate at the border, an odd number.
+    low_hz: the first rate to try; floor_hz, ceiling_hz: the lowest and highest rate to try; precision: the
+    bracket's width divided by its lower end; repeats: trials of a rate at the border, an odd number.
     """
 
     low_hz: float
@@ -32,11 +32,11 @@ class Bounds:
 
 @dataclass
 class Found:
-    """What a search found.
+    """The result of a search.
 
-    status: `found`; `at-least` (the greatest rate was sustained), `below` (the least was not).
-    sustained_hz, failed_hz: the bracket, ends by the majority of their trials. low_hz, high_hz: the interval
-    beyond which all repeated trials of two neighbouring rates agree. None: not tried, or none.
+    status: `found`; `at-least` (the highest rate was sustained), `below` (the lowest was not). sustained_hz,
+    failed_hz: the bracket, whose ends follow the majority of their trials. low_hz, high_hz: the interval
+    beyond which all repeated trials of two neighbouring rates agree. None: not tried, or it does not exist.
     """
 
     status: str = "found"
@@ -48,12 +48,12 @@ class Found:
 
 
 def rounded(rate_hz: float) -> float:
-    """The rate with a few digits, so that it has a short name."""
+    """The rate with few digits, so it has a short name."""
     return round(rate_hz, DIGITS - 1 - math.floor(math.log10(rate_hz)))
 
 
 def search_rate(bounds: Bounds, attempt: Callable[[float], bool]) -> Found:
-    """Finds the highest sustained rate. `attempt`: carries out one trial at a rate; its errors pass."""
+    """Finds the highest sustained rate. `attempt`: runs one trial at a rate; its errors propagate."""
     search = _Search(bounds, attempt)
     search.carry_out()
     return search.found
@@ -66,7 +66,7 @@ class _Search:
         self.found = Found()
 
     def carry_out(self) -> None:
-        """Brackets, narrows the bracket, and widens it to the interval."""
+        """Finds a bracket, narrows it, and widens it to the interval."""
         result = self.found
         self._climb()
         while result.status == "found":
@@ -79,10 +79,10 @@ class _Search:
         self._widen()
 
     def _climb(self) -> None:
-        """Steps up until a rate is not sustained; down from there if that was the first."""
+        """Steps up until a rate is not sustained. Steps down if that was the first rate."""
         bounds, result = self._bounds, self.found
         rate_hz = rounded(bounds.low_hz)
-        # One success is enough on the way up: its rate is tried again when it has become the bracket's end.
+        # One success is enough on the way up: the rate is tried again when it is the end of the bracket.
         while self._try(rate_hz) or self._majority(rate_hz):
             result.sustained_hz = rate_hz
             if rate_hz >= bounds.ceiling_hz:
@@ -120,7 +120,7 @@ class _Search:
                 result.failed_hz = middle_hz
 
     def _widen(self) -> None:
-        """Tries the bracket's ends as often as the border asks, and goes outwards until all trials agree."""
+        """Repeats the trials at the bracket's ends, and goes outwards until all trials agree."""
         result = self.found
         if result.sustained_hz is not None:
             result.low_hz = self._until_all(result.sustained_hz, True)
@@ -128,9 +128,10 @@ class _Search:
             result.high_hz = self._until_all(result.failed_hz, False)
 
     def _until_all(self, rate_hz: float, wanted: bool) -> float | None:
-        """The second of two neighbouring rates at which all repeated trials said the same.
+        """The second of two neighbouring rates at which all repeated trials agree.
 
-        One could do so by chance where the border is soft. None: there are no two within the bounds.
+        With a soft border, one rate could agree by chance. None: there are no two such rates within the
+        bounds.
         """
         agreed = 0
         step = 1.0 + self._bounds.precision
@@ -138,7 +139,7 @@ class _Search:
             if self._all(rate_hz, wanted):
                 agreed += 1
             else:
-                agreed, step = 0, step**1.5  # a wide border in few steps
+                agreed, step = 0, step**1.5  # few steps for a wide border
             if agreed == NEIGHBOURS:
                 return rate_hz
             rate_hz = rounded(rate_hz / step if wanted else rate_hz * step)
@@ -150,7 +151,7 @@ class _Search:
         return answer
 
     def _majority(self, rate_hz: float) -> bool:
-        """Most of the repeated trials; ends as soon as the others can't change it."""
+        """The majority of the repeated trials. Stops as soon as the rest can't change it."""
         needed = self._bounds.repeats // 2 + 1
         answers = self.found.tried.setdefault(rate_hz, [])
         while max(answers.count(True), answers.count(False)) < needed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches the highest sustained rate of each cell of a study, trial by trial."""
+"""Searches for the highest sustained rate of each cell of a study, trial by trial."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from lagometer.study.factors import FACTORS
 from lagometer.study.matrix import expand
 from lagometer.study.schedule import RECORDED
 
-UNTOLD_MAX = 3  # trials in a row that say nothing about the rate
+UNTOLD_MAX = 3  # consecutive trials without a verdict about the rate
 
 
 class Untold(Exception):
-    """A cell's trials fail for reasons that have nothing to do with their rate."""
+    """A cell's trials fail for reasons unrelated to their rate."""
 
 
 @dataclass
 class CellSearch:
-    """What came of the search in one cell; `trials`: each with its rate and verdict, in order."""
+    """The result of the search in one cell. `trials`: each with its rate and verdict, in order."""
 
     cell: str
     factors: Mapping[str, object]
@@ -47,7 +47,7 @@ class CellSearch:
     trials: list[dict[str, Any]] = field(default_factory=list)
 
     def take(self, result: Found) -> None:
-        """Takes over what the search found."""
+        """Copies the result of the search."""
         self.status, self.sustained_hz, self.failed_hz = result.status, result.sustained_hz, result.failed_hz
         self.low_hz, self.high_hz = result.low_hz, result.high_hz
 
@@ -68,7 +68,7 @@ def rateless(study: Study) -> Study:
 
 
 def cell_at(study: Study, cell: Cell, rate_hz: float, adapters: Mapping[str, Adapter]) -> Cell:
-    """The same cell with another rate. Raises NothingRunnable if that can't exist."""
+    """The same cell with another rate. Raises NothingRunnable if there is no such cell."""
     factor_values = {name: (getattr(cell.factors, _field(name)),) for name in study.matrix}
     factor_values["rate"] = (rate_hz,)
     matrix = {factor.name: factor_values[factor.name] for factor in FACTORS if factor.name in factor_values}
@@ -137,7 +137,7 @@ class RateSearch:
             result.status, result.reason = "failed", str(error)
 
     def _trial(self, conductor: Conductor, cell: Cell, rate_hz: float, result: CellSearch) -> bool | None:
-        """Carries out one trial; only its verdict is kept."""
+        """Runs one trial and keeps only its verdict."""
         number = len(result.trials)
         at_rate = cell_at(self._study, cell, rate_hz, self._adapters)
         with tempfile.TemporaryDirectory(prefix="lagometer-search-") as folder:

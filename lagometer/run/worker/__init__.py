@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers: their plans, the conversation with them, and what came of a trial."""
+"""Workers: their plans, the conversation with them, and the results of a trial."""

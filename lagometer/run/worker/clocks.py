@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When which hosts of a trial exchange time stamps: before its common start, seldom while it runs, and after
+"""When the hosts of a trial exchange time stamps: before its common start, rarely while it runs, and after
 it.
 
-Only hosts whose clocks differ do, and that have an address by which they reach each other.
+Only hosts with different clocks do so, and only if they have an address by which they reach each other.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from lagometer.run.hosts.part import HostPart
 from lagometer.run.worker.plan import Phases, Plan, TimerRule
 
 MS = 1_000_000
-BURST = 24  # exchanges in a row, before and after
+BURST = 24  # consecutive exchanges, before and after
 BURST_PERIOD_NS = 2 * MS
-# How often each host asks while messages flow. Of two hosts one asks each 50 ms: a clock may drift by 200 ppm
-# of half of that, 5 µs, until the next or since the last.
+# How often each host asks while messages flow. With two hosts there is a question every 50 ms. A clock may
+# drift by 200 ppm of half of that, 5 µs, until the next question or since the last.
 PERIOD_NS = 100 * MS
 
 
 @dataclass(frozen=True)
 class Asking:
-    """One host and those that it asks: name, address and port of each."""
+    """One host and the hosts that it asks: name, address and port of each."""
 
     part: HostPart
     peers: tuple[tuple[str, str, int], ...]
 
 
 def askings(parts: Sequence[HostPart]) -> list[Asking]:
-    """Returns who asks whom: of each two hosts with different clocks either asks the other."""
+    """Returns who asks whom: of any two hosts with different clocks, each asks the other."""
     peers_by_name: dict[str, list[tuple[str, str, int]]] = {}
     for one, other in itertools.permutations(parts, 2):
         if one.clock_port and other.clock_port and not _one_clock(one, other):
@@ -50,10 +50,11 @@ def _one_clock(one: HostPart, other: HostPart) -> bool:
 def while_running(
     plans: Sequence[Plan], begin_ns: int, phases: Phases, place: int, places: int
 ) -> dict[str, Any]:
-    """Returns when the host at this place of so many asks from the common start on: midway between the
-    messages of the fastest timer, one host after the other.
+    """Returns when a host asks, starting at the common start: midway between the messages of the fastest
+    timer, one host after another. place: the host's place among the `places` hosts that ask.
 
-    Of a timer that is faster than the exchange takes nothing is midway: then it happens beside messages.
+    If the timer is faster than an exchange, there is no free time in between: then the exchange coincides
+    with messages.
     """
     timers = [
         rule for plan in plans for node in plan.nodes for rule in node.rules if isinstance(rule, TimerRule)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out trials, one at a time."""
+"""Runs trials, one at a time."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from lagometer.run.worker.steps import TrialFailed, TrialSteps
 
 
 class Conductor:
-    """Carries out trials, one at a time."""
+    """Runs trials, one at a time."""
 
     def __init__(self, interruption: Interruption, events: EventLog) -> None:
         self._interruption = interruption
         self._events = events
 
     def carry_out(self, parts: Sequence[HostPart], plans: Sequence[Plan]) -> TrialOutcome:
-        """Returns what came of the trial; raises `Interrupted`. Nothing of it runs afterwards, either way.
+        """Returns the results of the trial; raises `Interrupted`. In either case nothing of it runs
+        afterwards.
 
-        parts: of the hosts; together they have every worker that has a plan.
+        parts: of the hosts; together they have every worker with a plan.
         """
         trial = TrialSteps(parts, plans, self._interruption, self._events)
         try:

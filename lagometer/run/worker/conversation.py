@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One worker's side of a trial: bytes in, messages out; order, checksum and bounds are checked here.
+"""One worker's side of a trial: takes bytes, returns messages, and checks order, checksum and bounds.
 
-No descriptor is touched here, so that every split of the bytes and every kind of garbage can be tested.
+This module touches no descriptor, so tests can cover every split of the bytes and every kind of garbage.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STDERR_TAIL_BYTES = 64 << 10
 
 
 class Conversation:
-    """What one worker has said so far."""
+    """What one worker has sent so far."""
 
     def __init__(self, index: int, name: str) -> None:
         self.index = index
@@ -43,7 +43,7 @@ class Conversation:
         self.records: bytearray | None = None
         self.failed: Failed | None = None
         self.bye = False
-        self.came_ns: dict[str, int] = {}  # when each event came first, by our clock
+        self.came_ns: dict[str, int] = {}  # when each event first came, on our clock
         self._line = bytearray()
         self._announced: Records | None = None
         self._block = bytearray()
@@ -57,19 +57,19 @@ class Conversation:
 
     @property
     def records_pending_bytes(self) -> int:
-        """How many bytes of the announced block are still to come."""
+        """The number of bytes of the announced block that are still missing."""
         return self._announced.bytes - len(self._block) if self._announced is not None else 0
 
     def feed_stderr(self, data: bytes) -> None:
-        """Keeps the tail of what the worker wrote for people."""
+        """Keeps the end of the worker's output for people."""
         self._stderr += data
         if len(self._stderr) > STDERR_TAIL_BYTES:
             del self._stderr[:-STDERR_TAIL_BYTES]
 
     def feed(self, data: bytes) -> list[str]:
-        """Takes bytes of the standard output; returns the names of the events that they completed.
+        """Takes bytes of the standard output; returns the names of the events that they complete.
 
-        Raises `ProtocolError` for what the protocol does not allow; the conversation is then over.
+        Raises `ProtocolError` for anything that the protocol does not allow; the conversation is then over.
         """
         events: list[str] = []
         rest = memoryview(data)
@@ -82,7 +82,7 @@ class Conversation:
         return events
 
     def _feed_line(self, rest: memoryview, events: list[str]) -> memoryview:
-        """Takes up to one line; a `records` line is reported only when its block is there."""
+        """Takes up to one line. Reports a `records` line only when its block is complete."""
         raw = bytes(rest)
         end = raw.find(b"\n")
         self._line += raw if end < 0 else raw[:end]
@@ -115,7 +115,7 @@ class Conversation:
         self.records, self._block, self._announced = self._block, bytearray(), None
 
     def _take(self, line: bytes) -> str:
-        """Puts one message in its place; an event out of turn is a protocol error."""
+        """Stores one message. An event out of turn is a protocol error."""
         message = parse(line)
         expected = self._expected()
         if message.event not in expected:
@@ -166,8 +166,8 @@ class Conversation:
 
 
 def failure_code(failed: Failed, conversations: Iterable[Conversation]) -> str:
-    """The code of a worker's failure. Where readers were not matched, it is the quality of service if the
-    middleware reported that of the same topics."""
+    """Returns the code of a worker's failure. If readers were not matched and the middleware reported
+    incompatible quality of service on the same topics, that is the code."""
     topics = {str(reader.get("topic")) for reader in failed.missing if isinstance(reader, dict)}
     reported_ends = [
         end for conversation in conversations for end in conversation.incompatible if end.topic in topics
@@ -179,7 +179,7 @@ def failure_code(failed: Failed, conversations: Iterable[Conversation]) -> str:
 
 
 def _policies(reported_ends: Iterable[Incompatible]) -> str:
-    """Each policy that does not fit, with what was offered and requested of it as far as a side told."""
+    """Returns each incompatible policy, with the offered and requested values that the sides reported."""
     sides = {"writer": "offered", "reader": "requested"}
     by_policy: dict[str, dict[str, None]] = {}
     for side, word in sides.items():
@@ -192,7 +192,8 @@ def _policies(reported_ends: Iterable[Incompatible]) -> str:
 def creation_ns(conversations: Iterable[Conversation], started_ns: int) -> int:
     """Returns how long the slowest worker took until its endpoints were created.
 
-    What takes long to create may take as long to destroy: a hundred participants of Fast DDS, many seconds.
+    Objects that take long to create may take as long to destroy: a hundred Fast DDS participants, many
+    seconds.
     """
     return max(
         (conversation.came_ns.get("ready", started_ns) - started_ns for conversation in conversations),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a cell into the plans of its workers: which endpoints each node has, and the room for records."""
+"""Turns a cell into the plans of its workers: the endpoints of each node, and the room for records."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ from lagometer.study.schedule import RECORDED
 from lagometer.study.schema import Study
 from lagometer.study.traffic import Traffic
 
-CLOSED_LOOP_RATE_MAX_HZ = 400_000.0  # for the size of the recorder; a faster loop stops when it is full
+CLOSED_LOOP_RATE_MAX_HZ = 400_000.0  # for the recorder's size; a faster loop stops when it is full
 CLOSED_LOOP_CAPACITY_MAX = 1_000_000
 CAPACITY_MARGIN = 1.5
 CAPACITY_MORE = 1_000  # bursts, probes, resent messages
 RECORD_BYTES = 64
-STAMPS_PER_MESSAGE = 4  # records beside the message's own on each side, where layers are stamped
+STAMPS_PER_MESSAGE = 4  # records in addition to the message's own on each side, if layers are stamped
 RECORDS_BYTES_MAX = 1 << 30  # of all workers of a trial together
 NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Place:
-    """What of a host its workers' plans depend on. cpus: those that may be used there; there: where a file of
-    this installation lies on it."""
+    """The properties of a host that its workers' plans depend on. cpus: those that may be used; there:
+    returns the path on the host of a file of this installation."""
 
     runtime_directory: str
     cpus: tuple[int, ...]
@@ -72,26 +72,26 @@ def worker_plans(
 ) -> list[Plan]:
     """Returns one plan for each worker of the cell, in the order of `cell.workers`.
 
-    places: by host; what is not in it is as here, in a private machine.
+    places: by host; a missing host is like this one, in a private machine.
     """
     layout = _Layout(study, cell, trial, adapters, places or {})
     return [layout.plan(index, standalone) for index in range(len(cell.workers))]
 
 
 def topics_read(graph: Graph, node: str) -> list[str]:
-    """Returns the topics that a node subscribes to; the place in the list is the reader's index."""
+    """Returns the topics that a node subscribes to. The place in the list is the reader's index."""
     return list(dict.fromkeys(topic for rule in graph.rules_of(node) for topic in rule.subscribes))
 
 
 def topics_written(graph: Graph, node: str) -> list[str]:
-    """Returns the topics that a node publishes on; the place in the list is the writer's index."""
+    """Returns the topics that a node publishes on. The place in the list is the writer's index."""
     return list(dict.fromkeys(topic for rule in graph.rules_of(node) for topic in rule.writes))
 
 
 def stream_rates_hz(graph: Graph) -> dict[int, float]:
-    """Returns how often each stream can send at most, following the rules from the timers on.
+    """Returns the highest rate of each stream, following the rules from the timers.
 
-    A cycle would grow for ever, so the walk ends after as many rounds as there are nodes.
+    Rates in a cycle would grow forever, so the walk ends after as many rounds as there are nodes.
     """
     rates = dict.fromkeys(range(len(graph.streams)), 0.0)
     written = [tuple(graph.stream_number(rule.node, topic) for topic in rule.writes) for rule in graph.rules]
@@ -134,7 +134,7 @@ def _rule_rate_hz(graph: Graph, rule: Rule, rates: Mapping[int, float]) -> float
 
 @dataclass(frozen=True)
 class _Participant:
-    """One context of a worker. node: whose own it is; empty: shared by the nodes of the worker."""
+    """One context of a worker. node: its only user; empty: the nodes of the worker share it."""
 
     adapter: str
     domain: int
@@ -206,7 +206,7 @@ class _Layout:
         )
 
     def _phases(self, stop_ns: int) -> Phases:
-        """Returns the phases of a worker; one that leaves has the shorter ones, and is done then."""
+        """Returns the phases of a worker. A worker that leaves has shorter ones, and is done after them."""
         study = self._study
         phases = Phases(
             discovery_timeout_ns=study.discovery_ns(self._cell),
@@ -226,7 +226,7 @@ class _Layout:
         return phases.model_copy(update=shorter)
 
     def _contexts(self, nodes: tuple[str, ...]) -> list[_Participant]:
-        """Returns the participants that the nodes of one worker need, in the order in which they are made."""
+        """Returns the participants that the nodes of one worker need, in the order of their creation."""
         participants: list[_Participant] = []
         for node in nodes:
             participants += [self._publisher(node, topic) for topic in topics_written(self._graph, node)]
@@ -261,7 +261,7 @@ class _Layout:
         )
 
     def _security(self, identity: Identity, runtime_directory: str) -> Security | None:
-        """Returns the files of a participant; None where nothing is secured."""
+        """Returns the files of a participant; None without security."""
         kind = self._cell.factors.security
         if kind == "none":
             return None
@@ -276,7 +276,8 @@ class _Layout:
         )
 
     def _network(self, host: str) -> dict[str, object]:
-        """Returns what an adapter needs to know of the network; nothing where the middleware finds out."""
+        """Returns what an adapter needs to know about the network; empty if the middleware finds out
+        itself."""
         if self._cell.factors.network == "private":
             return {"loopback": True, "peers": self._participants}
         addresses = [
@@ -287,7 +288,7 @@ class _Layout:
         return {"address": self._study.hosts[host].address, "hosts": addresses, "trial": self._token}
 
     def _environment(self, built: BuiltAdapter, runtime_directory: str) -> dict[str, str]:
-        """Returns the sidecar's variables, and those by which the workers find their daemons."""
+        """Returns the sidecar's variables, and those that tell the workers where their daemons are."""
         variables = dict(built.sidecar.environment)
         options, profile = self._cell.options, self._cell.factors.profile
         values = option_values(built, options, profile)
@@ -353,7 +354,7 @@ class _Layout:
         )
 
     def _name(self, topic: str) -> str:
-        """Returns what the middleware calls a topic, or the service that it belongs to."""
+        """Returns the middleware's name for a topic, or for the service that it belongs to."""
         service = self._graph.service_of.get(topic)
         return f"lagometer/{topic if service is None else service.name}"
 
@@ -363,7 +364,8 @@ class _Layout:
         return replace(rule, offset_ns=rule.offset_ns + start_ns) if rule.trigger == "timer" else rule
 
     def _is_awaited(self, node: str, stream: int) -> bool:
-        """Whether a reader of the node waits for this stream to match: not for one that joins later."""
+        """Whether a reader of the node waits for this stream to match. It does not wait for a publisher that
+        joins later."""
         publisher = self._graph.streams[stream].publisher
         return self._graph.start_ns(publisher) <= self._graph.start_ns(node)
 
@@ -377,7 +379,7 @@ class _Layout:
         return PlainContent(kind="zeros" if content == "zeros" else "any")
 
     def _stream_capacities(self) -> dict[int, int]:
-        """Returns how many records each stream gets room for, kept within the memory of a trial."""
+        """Returns for how many records each stream gets room, within the memory limit of a trial."""
         study, graph = self._study, self._graph
         total_s = (study.warmup_ns + study.duration_ns + study.drain_ns) / NS_PER_S
         if graph.closed_loop:
@@ -400,9 +402,10 @@ class _Layout:
         }
 
     def _heap_offset_bytes(self, worker: int) -> int:
-        """Returns how far the worker's heap is moved: another draw for each worker, trial and cell.
+        """Returns how far the worker's heap is moved: a different draw for each worker, trial and cell.
 
-        Where in a page a buffer begins decides how fast it is copied, and would be the same in all trials.
+        The start of a buffer within its page decides how fast it is copied. Otherwise it would be the same in
+        all trials.
         """
         steps = HEAP_OFFSET_BYTES_MAX // HEAP_STEP_BYTES + 1
         bits = drawn(f"{self._study.seed}/{self._trial}/heap/{self._cell.id}/{worker}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker says on its standard output, one model for each event of docs/PROTOCOL.md.
+"""What a worker writes on its standard output: one model for each event of docs/PROTOCOL.md.
 
-Unknown keys are ignored, so that a newer worker may say more; a missing or wrong one is a protocol error.
+Unknown keys are ignored, so a newer worker may report more. A missing or wrong key is a protocol error.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ LINE_QUOTED_CHARACTERS = 200
 
 
 class ProtocolError(Exception):
-    """A worker said something that the protocol does not know; the message quotes it."""
+    """A worker wrote something that the protocol does not know. The message quotes it."""
 
 
 class Message(BaseModel):
-    """Base of everything a worker says."""
+    """Base of all messages of a worker."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class Hello(Message):
-    """The plan was read and accepted."""
+    """The worker read and accepted the plan."""
 
     event: Literal["hello"]
     protocol: int
@@ -43,7 +43,7 @@ class AdapterInUse(Message):
 
 
 class Ready(Message):
-    """Everything is created and enabled; `settings` are the objects' effective ones."""
+    """Everything is created and enabled; `settings`: the effective settings of the objects."""
 
     event: Literal["ready"]
     adapters: list[AdapterInUse] = []
@@ -67,9 +67,10 @@ class ContextSwitches(Message):
 
 
 class Incompatible(Message):
-    """An endpoint met others of a quality of service that does not fit.
+    """An endpoint met others with an incompatible quality of service.
 
-    policy: the last that didn't, empty if the middleware doesn't say; value: what this side has of it.
+    policy: the last incompatible one, empty if the middleware doesn't report it; value: its value on this
+    side.
     """
 
     event: Literal["incompatible"]
@@ -82,14 +83,14 @@ class Incompatible(Message):
 
 
 class EventCount(Message):
-    """How often the middleware reported something of an endpoint: so far, and in the measure phase."""
+    """How often the middleware reported an event of an endpoint: in total, and in the measure phase."""
 
     total: int
     measured: int = 0
 
 
 class WriterDone(Message):
-    """What became of one writer's messages."""
+    """What happened to one writer's messages."""
 
     node: int
     stream: int
@@ -106,7 +107,7 @@ class WriterDone(Message):
 
 
 class ReaderDone(Message):
-    """What one reader got."""
+    """What one reader received."""
 
     node: int
     reader: int
@@ -143,13 +144,13 @@ class Records(Message):
 
 
 class Bye(Message):
-    """Torn down."""
+    """The worker has destroyed its objects."""
 
     event: Literal["bye"]
 
 
 class Failed(Message):
-    """Instead of the rest: why this worker can't go on; `missing` names what was waited for."""
+    """Replaces all later messages: why this worker can't continue; `missing` names what it waited for."""
 
     event: Literal["failed"]
     phase: str = ""
@@ -176,7 +177,7 @@ def parse(line: bytes) -> AnyMessage:
 
 
 def quoted(line: bytes) -> str:
-    """Returns a line for people, shortened and with control characters escaped."""
+    """Returns a line for people: shortened, with control characters escaped."""
     text = line.decode(errors="replace")
     more = "…" if len(text) > LINE_QUOTED_CHARACTERS else ""
     return repr(text[:LINE_QUOTED_CHARACTERS]) + more

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of one trial, as the conductor saw it; nothing here is judged yet."""
+"""The result of one trial, as the conductor saw it; nothing is judged here."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from lagometer.run.hosts.part import HostOutcome
 from lagometer.run.worker.messages import Done, Ready
 from lagometer.store.observed import MachineLoad
 
-# What a worker says when it has come so far: its process, its participants and endpoints, all matched.
+# What a worker reports at each step: its process runs, its participants and endpoints exist, all are matched.
 STARTUP = {"hello": "process", "ready": "participant", "matched": "matched"}
 PHASES = ("create", "discover", "warm-up", "measure", "drain", "tear-down")
 
 
 @dataclass(frozen=True)
 class WorkerOutcome:
-    """One worker: what it said, and its records even if it did not live to hand them over.
+    """One worker: its messages, and its records even if it died before it handed them over.
 
-    startup_ns: from when the workers were started until its process was up, its endpoints were created, and
-    all that they expect was heard; as far as it came. `plan`: until one that comes later was let in.
+    startup_ns: from the start of the workers until its process ran, its endpoints were created, and every
+    expected stream was heard; only the steps that it reached. `plan`: until a worker that joins later was
+    admitted.
     """
 
     index: int
@@ -39,10 +40,10 @@ class WorkerOutcome:
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """One trial. `reasons` is empty if everything went as the protocol wants it.
+    """One trial. `reasons` is empty if everything went as the protocol requires.
 
     Each reason begins with its code (docs/methodology/validity.md) and a colon. Times named `_ns` are on
-    CLOCK_MONOTONIC and 0 where the trial didn't get that far; `overhead_s` is first spawn to last exit, less
+    CLOCK_MONOTONIC, and 0 if the trial didn't get that far. `overhead_s` is first spawn to last exit, minus
     warm-up, measure and drain.
     """
 
@@ -63,7 +64,7 @@ class TrialOutcome:
 
     @property
     def isolation(self) -> Mapping[str, Any]:
-        """What the workers were kept apart from: what is so on every host."""
+        """What the workers were isolated from: only what holds on every host."""
         first, *others = [host.isolation for host in self.hosts] or [{}]
         return {
             key: value for key, value in first.items() if all(other.get(key) == value for other in others)
@@ -71,17 +72,17 @@ class TrialOutcome:
 
     @property
     def evidence(self) -> Evidence | None:
-        """What was seen from outside; None if it ended before the common start."""
+        """What was observed from outside; None if the trial ended before the common start."""
         observed_hosts = [host for host in self.hosts if host.evidence is not None]
         return together(observed_hosts) if observed_hosts and len(observed_hosts) == len(self.hosts) else None
 
     @property
     def load(self) -> LoadDone | None:
-        """What the load beside the workers did; None without interference."""
+        """What the load next to the workers did; None without interference."""
         loads = [host.load for host in self.hosts if host.load is not None]
         if len(loads) < 2:
             return loads[0] if loads else None
-        # Two ends of a connection: no more came through than either says.
+        # Two ends of a connection: the smaller figure is what came through.
         cpu_times_ns, rates = [load.cpu_ns for load in loads], [load.achieved_per_s for load in loads]
         cpu_ns = None if None in cpu_times_ns else sum(time_ns or 0 for time_ns in cpu_times_ns)
         achieved = None if None in rates else min(rate or 0 for rate in rates)
@@ -89,7 +90,7 @@ class TrialOutcome:
 
     @property
     def daemons(self) -> tuple[DaemonDone, ...]:
-        """What the daemons of all hosts did; emulated links are not the middleware's."""
+        """What the daemons of all hosts did. Emulated links are not daemons of the middleware."""
         return tuple(daemon for host in self.hosts for daemon in host.daemons if daemon.name != LINK)
 
     @property
@@ -101,10 +102,10 @@ class TrialOutcome:
 
 
 def together(hosts: Sequence[HostOutcome]) -> Evidence:
-    """Returns what was seen on several hosts as if it were one.
+    """Returns the observations of several hosts as if they were one.
 
-    Counters add up, those of one network or one machine once, however many hosts it stands for. Of the clocks
-    those of the first host are kept.
+    Counters add up. A network or machine that several hosts share counts once. Clocks are those of the first
+    host.
     """
     by_host = [(host, host.evidence) for host in hosts if host.evidence is not None]
     evidences = [evidence for _, evidence in by_host]
@@ -140,12 +141,12 @@ def together(hosts: Sequence[HostOutcome]) -> Evidence:
 
 
 def _own_or(host: HostOutcome, key: str, private: bool = False) -> str:
-    """Returns what names the machine or network of a host; its own name where nothing does."""
+    """Returns the identity of a host's machine or network; the host's own name if there is none."""
     named = host.hello.get(key)
     return str(named) if named and not private else f"host {host.name}"
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    """Returns the sum; None if one is not known."""
+    """Returns the sum; None if one count is not known."""
     known = list(counts)
     return None if None in known else sum(count for count in known if count is not None)

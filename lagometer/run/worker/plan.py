@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of one worker, as `docs/PROTOCOL.md` describes it.
 
-These models are the one place where the plan's form is written down in code: `schema/plan.schema.json`
-(`python -m lagometer.run.worker.plan_schema`) and the bounds that both workers check
-(`python -m lagometer.run.worker.plan_bounds`) are generated from them. Unknown keys are refused, so that a
-misspelt one is an error here and not a default there. Times are nanoseconds on CLOCK_MONOTONIC, sizes are
-bytes.
+These models are the only place in the code that defines the plan's form: `schema/plan.schema.json` (`python
+-m lagometer.run.worker.plan_schema`) and the bounds that both workers check (`python -m
+lagometer.run.worker.plan_bounds`) are generated from them. Unknown keys are refused, so a misspelt key is an
+error here and not a default there. Times are nanoseconds on CLOCK_MONOTONIC, sizes are bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from lagometer.study.policies import INSTANCES_MAX
 
 PROTOCOL_VERSION = 1
 
-# Bounds that no real trial meets: a damaged plan is refused, not run for a year.
+# Bounds that no real trial reaches: a damaged plan is refused instead of running for a year.
 HOUR_NS = 3_600_000_000_000
 PERIOD_MIN_NS = 1_000
 CAPACITY_MAX = 2**26
@@ -43,15 +42,15 @@ Cpus = Annotated[list[Annotated[int, Field(ge=0, le=1023)]], Field(max_length=IT
 Places = Annotated[list[Unsigned32], Field(max_length=ITEMS_MAX)]
 Text = Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS_MAX)]
 PerhapsText = Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)]
-HEAP_STEP_BYTES = 16  # what allocators align to
-HEAP_OFFSET_BYTES_MAX = 4096 - HEAP_STEP_BYTES  # within a page: whole pages the kernel moves by itself
+HEAP_STEP_BYTES = 16  # alignment of allocators
+HEAP_OFFSET_BYTES_MAX = 4096 - HEAP_STEP_BYTES  # within a page: the kernel moves whole pages by itself
 Seed = Annotated[int, Field(ge=0, le=2**64 - 1)]
 PayloadBytes = Annotated[int, Field(ge=4, le=2**30)]
 HeapOffset = Annotated[int, Field(ge=0, le=HEAP_OFFSET_BYTES_MAX, multiple_of=HEAP_STEP_BYTES)]
 
 
 class PlanModel(BaseModel):
-    """Base of every part of a plan: immutable, and without room for keys that nobody reads."""
+    """Base of every part of a plan: immutable, and without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -148,7 +147,7 @@ class Qos(PlanModel):
 
 
 class Endpoint(PlanModel):
-    """What readers and writers share; `context` is an index into the plan's contexts."""
+    """The common part of readers and writers; `context` is an index into the plan's contexts."""
 
     context: Unsigned32
     topic: Text
@@ -262,7 +261,7 @@ AnyWork = Annotated[NormalWork | LognormalWork | RecordedWork, Field(discriminat
 class Rule(PlanModel):
     """When a node acts. `readers` and `writers` are indices into the node's lists."""
 
-    # `work` absent: always `work_ns`
+    # without `work`: always `work_ns`
 
     readers: Places
     work_ns: Nanoseconds
@@ -349,7 +348,7 @@ class MessageRule(Rule):
     """
 
     trigger: Literal["any", "all"]
-    echo: bool = False  # with `any`: what is sent bears the sequence of the message that caused it
+    echo: bool = False  # with `any`: what is sent has the sequence of the message that caused it
     uses: Places = []
 
     @model_validator(mode="after")

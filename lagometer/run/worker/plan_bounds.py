@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what both workers keep to into their sources: the bounds of a plan, and the protocol's constants.
+"""Writes the limits that both workers share into their sources: the bounds of a plan, and the protocol's
+constants.
 
 The bounds are those of the models in `plan.py`. `python -m lagometer.run.worker.plan_bounds` writes
-`engine/src/plan_bounds.hpp` and `lagometer/worker_python/plan_bounds.py`; a test fails if they are not
-current.
+`engine/src/plan_bounds.hpp` and `lagometer/worker_python/plan_bounds.py`. A test fails if they are out of
+date.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MODULE = Path("lagometer/worker_python/plan_bounds.py")
 COMMAND = "python -m lagometer.run.worker.plan_bounds"
 UNSIGNED_32_MAX = 2**32 - 1
 
-# What no schema says: name, value, meaning.
+# Values that no schema contains: name, value, meaning.
 CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("text_characters_max", TEXT_CHARACTERS_MAX, "of any text in a plan"),
     ("nesting_levels_max", 32, "of a plan's JSON"),
@@ -43,7 +44,7 @@ CONSTANTS: tuple[tuple[str, int, str], ...] = (
 
 @dataclass(frozen=True)
 class Bound:
-    """A value's lowest and highest, and what it is a multiple of. whole: a whole number."""
+    """A value's minimum and maximum, and the number that it is a multiple of. whole: a whole number."""
 
     name: str
     low: int
@@ -53,7 +54,7 @@ class Bound:
 
     @property
     def cpp_type(self) -> str:
-        """The type of the worker in C++: signed for times, which are subtracted."""
+        """Its type in the C++ worker: signed for times, because they are subtracted."""
         if not self.whole:
             return "double"
         if self.name.endswith("_ns"):
@@ -62,14 +63,14 @@ class Bound:
 
 
 def models(base: type[PlanModel] = PlanModel) -> Iterator[type[PlanModel]]:
-    """All parts of a plan, those that others derive from included."""
+    """All parts of a plan, including base classes."""
     for model in base.__subclasses__():
         yield model
         yield from models(model)
 
 
 def bounds(model: type[BaseModel]) -> Iterator[Bound]:
-    """Those of a model's own keys."""
+    """The bounds of a model's own keys."""
     properties = model.model_json_schema()["properties"]
     for key in model.__annotations__:
         if key in properties:

@@ -12,7 +12,7 @@ from lagometer.run.worker.plan import Plan
 
 
 def schema_text() -> str:
-    """Returns the schema as it is kept in `schema/plan.schema.json`."""
+    """Returns the content of `schema/plan.schema.json`."""
     schema = Plan.model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "The plan of one worker"

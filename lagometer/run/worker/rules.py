@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a rule of a workload into that of a plan: places in place of topics, and what is drawn by a seed."""
+"""Turns a rule of a workload into a rule of a plan: indices instead of topics, and values drawn with a
+seed."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ JITTER_DRAWS = 1024
 def plan_rule(
     study: Study, cell: Cell, trial: int, rule: Rule, reads: list[str], writes: list[str]
 ) -> AnyRule:
-    """Returns a rule with indices into its node's readers and writers in place of topics."""
+    """Returns a rule with indices into its node's readers and writers instead of topics."""
     assert rule.work_ns is not None, "a cell's graph is resolved"
     readers, uses = [reads.index(topic) for topic in rule.reads], [reads.index(topic) for topic in rule.uses]
     writers = [writes.index(topic) for topic in rule.writes]
@@ -45,7 +46,7 @@ def plan_rule(
             period_ns=rule.period_ns,
             offset_ns=rule.offset_ns,
             schedule=_schedule(study, cell, trial, rule),
-            readers=readers + uses,  # of a timer all are causes alone
+            readers=readers + uses,  # for a timer, all of them are only causes
             work_ns=rule.work_ns,
             work=work,
             writers=writers,
@@ -97,9 +98,9 @@ def _schedule(study: Study, cell: Cell, trial: int, rule: Rule) -> AnySchedule:
 
 
 def _jittered(study: Study, cell: Cell, trial: int, rule: Rule) -> list[int]:
-    """Returns intervals between firings that are each late by an even draw from 0 to the jitter.
+    """Returns intervals between firings that are each late by a uniform draw from 0 to the jitter.
 
-    The last is as late as the first, so that the mean is the period, however often they are repeated.
+    The last firing is as late as the first, so the mean is the period however often they repeat.
     """
     assert rule.period_ns is not None, "a cell's graph is resolved"
     source = random.Random(_seed(study, cell, trial, "jitter", rule))
@@ -123,9 +124,9 @@ def _work(study: Study, cell: Cell, trial: int, rule: Rule) -> AnyWork | None:
 
 
 def _seed(study: Study, cell: Cell, trial: int, purpose: str, rule: Rule) -> int:
-    """Returns a seed of the rule's own: the same in every cell of the study, another in every trial.
+    """Returns a seed for this rule: the same in every cell of the study, a different one in every trial.
 
-    So cells that are compared meet the same arrivals, and trials are not copies of each other.
+    So compared cells get the same arrivals, and trials are not copies of each other.
     """
     streams = [cell.graph.stream_number(rule.node, topic) for topic in rule.writes]
     step = f"/{rule.step}" if rule.step else ""
@@ -133,5 +134,5 @@ def _seed(study: Study, cell: Cell, trial: int, purpose: str, rule: Rule) -> int
 
 
 def drawn(text: str) -> int:
-    """Returns 64 bits that the text decides, evenly spread."""
+    """Returns 64 evenly distributed bits that depend only on the text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of one trial: starts the workers, gives the common start, collects records, sees everything end.
+"""The steps of one trial: starts the workers, gives the common start, collects records, waits for all to end.
 
-One thread waits on all descriptors, so no pipe fills up unread. Nothing is done here while a trial measures,
-but that the leases of the agents are renewed, once a second.
+One thread waits on all descriptors, so no pipe fills up unread. While a trial measures, it only renews the
+leases of the agents, once a second.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from lagometer.run.worker.words import exit_text, signal_name, text_of
 
 NS_PER_S = 1_000_000_000
 GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common start
-CREATE_SLACK_NS = 3 * NS_PER_S  # to start processes and create endpoints, beside the discovery timeout
-GRACE_NS = 2 * NS_PER_S  # beyond the end of a phase that the worker ends by itself
-GRACE_OF_WORKER_NS = NS_PER_S // 20  # more for each worker: 191 on two CPUs come to their turn late
-MORE_FAILURES_NS = 250_000_000  # the first failure is rarely the only one: its peers miss it at once
-AGENT_NS = 5 * NS_PER_S  # for an agent to do what it does at once, beside what it waits for
+CREATE_SLACK_NS = 3 * NS_PER_S  # to start processes and create endpoints, on top of the discovery timeout
+GRACE_NS = 2 * NS_PER_S  # after the end of a phase that the worker ends by itself
+GRACE_OF_WORKER_NS = NS_PER_S // 20  # more for each worker: 191 on two CPUs run late
+MORE_FAILURES_NS = 250_000_000  # the first failure is rarely the only one: its peers notice it immediately
+AGENT_NS = 5 * NS_PER_S  # for an agent's immediate actions, on top of what it waits for
 END_NS = 30 * NS_PER_S  # for an agent to end everything and to hand over what workers left
 
 
 class TrialFailed(Exception):
-    """Ends a trial early; the reasons are kept in the trial."""
+    """Ends a trial early. The trial keeps the reasons."""
 
 
 class TrialSteps:
@@ -59,7 +59,7 @@ class TrialSteps:
         self._phases: Phases = max((plan.phases for plan in plans), key=_length_ns)  # of those that stay
         self._conversations = [Conversation(plan.worker.index, plan.worker.name) for plan in plans]
         self._grace_ns = GRACE_NS + GRACE_OF_WORKER_NS * len(plans)
-        self._closed: set[int] = set()  # workers from which nothing more is heard
+        self._closed: set[int] = set()  # workers whose output is no longer read
         self._selector = selectors.DefaultSelector()
         self._writers: set[int] = set()
         self._exited: dict[int, str] = {}
@@ -71,7 +71,7 @@ class TrialSteps:
         self._discovery_ns: int | None = None
         self._waves, self._late = waves(plans), late_waves(plans)
         self._admitted: list[int] = []  # the workers that have their plan
-        self._let_in_ns: dict[int, int] = {}  # when those of later waves got it
+        self._let_in_ns: dict[int, int] = {}  # when workers of later waves got theirs
         self._started = ""
         self._phase = "create"
         self._phase_began: dict[str, int] = {}
@@ -79,7 +79,7 @@ class TrialSteps:
     # --- the steps ---
 
     def start(self) -> None:
-        """Starts all workers and, on one host, sends the first of them their plans."""
+        """Starts all workers and, on a single host, sends the first of them their plans."""
         self._selector.register(self._interruption.descriptor(), selectors.EVENT_READ, self._on_interruption)
         self._started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         self._started_ns = time.monotonic_ns()
@@ -99,7 +99,7 @@ class TrialSteps:
             self._send(index, self._plans[index].line())
 
     def await_workers(self) -> None:
-        """Waits until every agent has started its workers, which it does once their daemons serve."""
+        """Waits until every agent has started its workers. It does so once their daemons serve."""
         seconds = max(part.patience_s for part in self._parts)
         self._ask(lambda part: part.serving_ns is not None, "serving", round(seconds * NS_PER_S))
         self._workers_started_ns = min(part.serving_ns or 0 for part in self._parts)
@@ -107,9 +107,9 @@ class TrialSteps:
             self._send(index, self._plans[index].line())
 
     def _ask(self, answered: Callable[[HostPart], bool], event: str, more_ns: int = 0) -> None:
-        """Waits until every agent has said something; one that does not is lost."""
+        """Waits until every agent has sent something. An agent that does not is lost."""
         deadline_ns = time.monotonic_ns() + AGENT_NS + more_ns
-        # Of one that is lost no more is heard; the others may still say what they saw.
+        # Nothing more comes from a lost agent; the others may still report what they observed.
         in_time = self._wait(
             lambda: all(answered(part) or part.link.lost is not None for part in self._parts), deadline_ns
         )
@@ -126,7 +126,7 @@ class TrialSteps:
         self._fail(f"agent-lost: host {part.name}: {part.link.lost}")
 
     def _lose_silent(self) -> bool:
-        """Whether an agent does not answer: then its host or its link is at fault, and no worker."""
+        """Whether an agent does not answer: then its host or its link is at fault, not a worker."""
         connected = [part for part in self._parts if part.link.lost is None]
         silent = [part for part in connected if not part.link.answers(self._grace_ns / NS_PER_S)]
         for part in silent:
@@ -148,7 +148,7 @@ class TrialSteps:
             self._discovery_ns = time.monotonic_ns() - began_ns
 
     def _admit(self, wave: Sequence[int]) -> None:
-        """Sends further workers their plans, and waits until they have created what these say."""
+        """Sends further workers their plans, and waits until they have created their objects."""
         for index in wave:
             self._let_in_ns[index] = time.monotonic_ns()
             self._send(index, self._plans[index].line())
@@ -161,7 +161,7 @@ class TrialSteps:
         self._require(lambda: all(talk.ready for talk in talks), deadline_ns, "ready", talks)
 
     def await_load(self) -> None:
-        """Waits until the load beside the workers is at work."""
+        """Waits until the load next to the workers is at work."""
         loaded = [part for part in self._parts if part.has_load]
         for part in loaded:
             part.begin_load()
@@ -180,7 +180,7 @@ class TrialSteps:
         self._enter("warm-up", self._begin_ns)
 
     def _exchange(self, exchanges: Sequence[Asking]) -> None:
-        """Has hosts with different clocks exchange time stamps, and waits until they have."""
+        """Makes hosts with different clocks exchange time stamps, and waits until they are done."""
         for exchange in exchanges:
             exchange.part.exchange(exchange.peers, BURST, BURST_PERIOD_NS)
         if exchanges:
@@ -189,18 +189,18 @@ class TrialSteps:
     def _send_go(self, wave: Sequence[int]) -> None:
         names = ("warmup_ns", "measure_ns", "drain_ns")
         phases = {name: getattr(self._phases, name) for name in names}
-        # Who does not match first, or comes later, may open connections after the start.
+        # Workers that do not match first, or join later, may open connections after the start.
         late = bool(self._late) or self._plans[0].start != "matched"
         for part in self._parts:
             part.go(wave, self._begin_ns, phases, late)
 
     def _join(self, wave: Sequence[int]) -> None:
-        """Lets workers in when the others are at it."""
+        """Admits workers while the others already run."""
         self._admit(wave)
         self._send_go(wave)
 
     def measure(self) -> None:
-        """Waits until all workers are done; lets those in that come later."""
+        """Waits until all workers are done. Admits workers that join later."""
         measure_ns = self._begin_ns + self._phases.warmup_ns
         drain_ns = measure_ns + self._phases.measure_ns
         actions = [(self._begin_ns + late_ns, partial(self._join, wave)) for late_ns, wave in self._late]
@@ -214,14 +214,14 @@ class TrialSteps:
         self._require(lambda: all(talk.done for talk in self._conversations), deadline_ns, "done")
 
     def collect(self) -> None:
-        """Takes the records of all workers and sees them end."""
+        """Takes the records of all workers and waits for their end."""
         self._gather_evidence()
         for part in self._parts:
             if part.load_wrong is not None:
                 self._fail(f"interference-died: {part.load_wrong}")
         self._enter("tear-down")
         for index, talk in enumerate(self._conversations):
-            # As long as bytes flow the worker is alive, however many they are.
+            # As long as bytes arrive, the worker is alive, however many there are.
             while talk.records is None:
                 has_moved = partial(self._has_moved, index, talk.records_pending_bytes)
                 self._require(has_moved, time.monotonic_ns() + self._grace_ns, "records", (talk,))
@@ -240,7 +240,7 @@ class TrialSteps:
         return all(part.finished for part in self._parts)
 
     def end(self) -> None:
-        """Notes the end; after a failure, hears what else the workers have to say first."""
+        """Notes the end. After a failure, first reads the remaining messages of the workers."""
         self._gathering = True
         if self._reasons and not self._all_finished():
             for part in self._parts:
@@ -259,7 +259,7 @@ class TrialSteps:
         self._phase_began["end"] = self._ended_ns
 
     def outcome(self) -> TrialOutcome:
-        """Returns what came of it; what a worker didn't hand over is taken from its memory."""
+        """Returns the results. Records that a worker didn't hand over are taken from its memory."""
         phases_ns = self._phases.warmup_ns + self._phases.measure_ns + self._phases.drain_ns
         total_ns = self._ended_ns - self._started_ns
         measure_ns = self._begin_ns + self._phases.warmup_ns if self._begin_ns else 0
@@ -281,7 +281,7 @@ class TrialSteps:
         )
 
     def close(self) -> None:
-        """Ends everything. The agents live on, but those that have not ended the trial."""
+        """Ends everything. Agents stay alive, except those that have not ended the trial."""
         self._selector.close()
         for part in self._parts:
             if not part.ended:
@@ -291,7 +291,7 @@ class TrialSteps:
     # --- waiting ---
 
     def _wait(self, condition: Callable[[], object], deadline_ns: int) -> bool:
-        """Handles what comes until the condition holds (True) or the deadline is there (False)."""
+        """Handles what arrives until the condition holds (True) or the deadline passes (False)."""
         while not condition():
             if self._reasons and not self._gathering:
                 raise TrialFailed
@@ -300,7 +300,7 @@ class TrialSteps:
                 return False
             renew_ns = self._tend() - time.monotonic_ns()
             for key, _ in self._selector.select(max(0, min(remaining_ns, renew_ns)) / NS_PER_S):
-                # One handler may have closed what another one was ready for.
+                # One handler may have closed a descriptor that was ready for another one.
                 if key.fd in self._selector.get_map():
                     key.data()
         return True
@@ -312,7 +312,7 @@ class TrialSteps:
         event: str,
         conversations: Sequence[Conversation] | None = None,
     ) -> None:
-        """Waits for the condition; at the deadline the trial fails, with the names of those who are late."""
+        """Waits for the condition. At the deadline the trial fails, with the names of late workers."""
         asked_ns = time.monotonic_ns()
         if self._wait(condition, deadline_ns):
             return
@@ -331,11 +331,11 @@ class TrialSteps:
         raise TrialFailed
 
     def _has_moved(self, index: int, pending_bytes: int) -> bool:
-        """Whether a worker has sent anything of its records since it still owed that many bytes."""
+        """Whether a worker has sent any records since it owed this many bytes."""
         talk = self._conversations[index]
         return talk.records is not None or talk.records_pending_bytes != pending_bytes
 
-    # --- what comes ---
+    # --- what arrives ---
 
     def _on_interruption(self) -> None:
         self._interruption.check()
@@ -396,21 +396,21 @@ class TrialSteps:
             self._ended_ns = time.monotonic_ns()
 
     def _on_stop(self, index: int, notice: Any) -> None:
-        """A stopped worker can't keep its schedule any more, even if it is let go on: the trial is over."""
+        """A stopped worker can't keep its schedule any more, even if it continues: the trial is over."""
         talk = self._conversations[index]
         text = f"{talk.name} was stopped by {signal_name(notice['signal'])} in phase {self._phase_of(talk)}"
         hint = "find what stops it (kill -STOP, a debugger, a paused container) and run the trial again"
         self._fail(f"worker-hung: {text}: {hint}")
 
     def _on_exit(self, index: int, notice: Any) -> None:
-        """Its last words have come before this."""
+        """The worker's last messages have arrived before this."""
         talk = self._conversations[index]
         self._exited[index] = how = exit_text(notice)
         if talk.failed is None and not (talk.bye and notice.get("code") == 0):
             self._fail(f"worker-died: {talk.name} {how} in phase {self._phase_of(talk)}")
 
     def _on_companion_end(self, notice: Any) -> None:
-        """The supervisor ends companions once they are released; before that none has a reason to end."""
+        """The supervisor ends companions once they are released; before that, none has a reason to end."""
         if notice["wrong"] is not None and not self._reasons:
             self._fail(Ended(**notice["wrong"]).reason(f"{exit_text(notice)} in phase {self._phase_now()}"))
 
@@ -420,7 +420,7 @@ class TrialSteps:
         self._part_of[index].say(index, data)
 
     def _tend(self) -> int:
-        """Renews leases and writes what is unwritten; returns when the next lease is due."""
+        """Renews leases and writes pending data; returns when the next lease is due."""
         next_ns = time.monotonic_ns() + NS_PER_S
         for part in self._parts:
             link = part.link
@@ -456,7 +456,7 @@ class TrialSteps:
         return "warm-up" if now_ns < 0 else "measure" if now_ns < self._phases.measure_ns else "drain"
 
     def _phase_of(self, talk: Conversation) -> str:
-        """Returns how far one worker is by what it has said: it may be ahead of the slowest."""
+        """Returns one worker's phase, judging by its messages: it may be ahead of the slowest."""
         if talk.done is not None:
             return "tear-down"
         if self._begin_ns:
@@ -467,7 +467,7 @@ class TrialSteps:
         return self._begin_ns + _length_ns(self._phases)
 
     def _phase_seconds(self) -> dict[str, float]:
-        """Returns how long each phase that was begun lasted."""
+        """Returns the duration of each phase that began."""
         began = dict(self._phase_began)
         if "tear-down" in began:
             began["measure"] = self._begin_ns + self._phases.warmup_ns

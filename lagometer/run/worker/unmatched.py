@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums up the failures of a trial in which many workers were not matched: one reason, not one for each."""
+"""Sums up the failures of a trial with many unmatched workers: one reason, not one for each worker."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from lagometer.run.worker.conversation import Conversation
 from lagometer.run.worker.plan import Plan
 
 CODE = "endpoints-missing"
-WORKERS_MIN = 3  # fewer are named one by one, with all that they miss
+WORKERS_MIN = 3  # fewer are listed one by one, with everything that they miss
 
 
 def summed_up(
     reasons: Sequence[str], plans: Sequence[Plan], conversations: Sequence[Conversation]
 ) -> tuple[str, ...]:
-    """Returns the reasons of a trial; of many unmatched workers how many readers miss something, the first of
-    them, and how far discovery had come."""
+    """Returns the reasons of a trial. For many unmatched workers: how many readers miss something, the first
+    of them, and the progress of discovery."""
     unmatched = [
         conversation
         for conversation in conversations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the end of a process, and what one said, are put into the words of a reason."""
+"""Puts the end of a process, and its messages, into the words of a reason."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 
 def text_of(value: object) -> str:
-    """Returns a text as it is, and anything else as JSON."""
+    """Returns a text unchanged, and anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def exit_text(notice: Any) -> str:
-    """Returns how a process ended, by the supervisor's notice."""
+    """Returns how a process ended, from the supervisor's notice."""
     if "signal" in notice:
         return f"was killed by {signal_name(notice['signal'])}"
     return f"exited with code {notice.get('code')}"
 
 
 def signal_name(number: int) -> str:
-    """Returns a signal's name, or its number where it has none."""
+    """Returns a signal's name, or its number if it has no name."""
     with contextlib.suppress(ValueError):
         return signal.Signals(number).name
     return f"signal {number}"
