@@ -60,7 +60,7 @@ def probe_path() -> Path:
             return candidate
     if override:
         raise SetupMissing(
-            f"'{override}' is no file", where="LAGOMETER_PROBE", hint=f"name {PROBE} or unset it"
+            f"'{override}' is not a file", where="LAGOMETER_PROBE", hint=f"name {PROBE} or unset it"
         )
     raise SetupMissing(f"the library {PROBE} is missing", hint="run `make setup`")
 

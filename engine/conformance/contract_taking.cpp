@@ -93,8 +93,9 @@ void check_sample(const lagometer_sample& sample, int64_t sent_after_ns, bool ma
     throw Broken("a sample names an unknown clock");
   if (sample.signalled_ns == 0) return;
   if (!may_signal)
-    throw Broken("signalled_ns is set with dispatch poll: leave it 0, or, if a thread of the adapter's own noticed "
-                 "the message, list \"signalled\" under \"poll\" in the sidecar's abilities.stamps");
+    throw Broken(
+        "signalled_ns is set with dispatch poll: leave it 0, or, if a thread of the adapter's own noticed "
+        "the message, list \"signalled\" under \"poll\" in the sidecar's abilities.stamps");
   if (sample.signalled_ns < sent_after_ns || sample.signalled_ns > now_ns())
     throw Broken("signalled_ns lies before the sending or after the taking");
 }

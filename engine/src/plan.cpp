@@ -181,12 +181,12 @@ void parse_service(Object& object, WriterPlan& writer, const std::vector<ReaderP
     if (readers.empty()) refuse(holder.path_of(key), "points at an empty list");
     const uint32_t reader = holder.integer(key, places_in(readers.size()));
     if (readers[reader].topic == writer.topic && readers[reader].context == writer.context) return reader;
-    refuse(holder.path_of(key), "is a reader of another topic or context: the two ends of a service are one's");
+    refuse(holder.path_of(key), "is a reader of another topic or context: both ends of a service must have the same");
   };
   if (object.has("replied_on")) writer.replied_on = reader_of(object, "replied_on");
   if (!object.has("answers")) return;
   if (writer.replied_on)
-    refuse(object.path_of("answers"), "stands beside replied_on: a writer has requests or replies");
+    refuse(object.path_of("answers"), "conflicts with replied_on: a writer sends requests or replies");
   Object answers(object.at("answers"), object.path_of("answers"));
   writer.answers = AnswersPlan{.reader = reader_of(answers, "reader"),
                                .stream = answers.integer("stream", plan_bounds::Answers::stream)};
@@ -253,7 +253,7 @@ AdapterPlan parse_adapter(const Json& value, const std::string& path) {
   Object variables(environment, object.path_of("environment"));
   for (const auto& [key, unused] : environment.items()) {
     if (key.empty() || key.find('=') != std::string::npos || key.find('\0') != std::string::npos)
-      refuse(variables.path_of(key), "is no name of a variable");
+      refuse(variables.path_of(key), "is not the name of a variable");
     adapter.environment.emplace_back(key, variables.text(key.c_str(), plan_bounds::Adapter::environment_characters));
   }
   object.finish();

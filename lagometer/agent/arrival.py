@@ -124,7 +124,7 @@ def take_copy(copy: Input, cache: Path, place: Path, files: dict[str, str]) -> N
         with tarfile.open(mode="r|gz", fileobj=copy) as archive:  # type: ignore[call-overload]
             for member in archive:
                 if member.name not in files or not member.isfile():
-                    raise ArrivalError("broken", f"{member.name} is no part of the copy")
+                    raise ArrivalError("broken", f"{member.name} is not part of the copy")
                 target = arriving / member.name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 content = archive.extractfile(member)
@@ -182,7 +182,9 @@ def supervisor_below(root: Path, name: str) -> str:
     """Returns the path of the supervisor. Raises ArrivalError if it can't run."""
     path = root / name
     if not os.access(path, os.X_OK):
-        raise ArrivalError("not-run", f"{path} is not there, or on a file system without programs (noexec)")
+        raise ArrivalError(
+            "not-run", f"{path} is missing, or its file system does not allow programs (noexec)"
+        )
     return str(path)
 
 

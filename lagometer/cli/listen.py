@@ -63,7 +63,7 @@ def command(
     except ValueError as error:
         raise BadInput(str(error), where="--duration or ROS_DOMAIN_ID") from error
     if not 0 <= number <= DOMAINS_MAX:
-        raise BadInput(f"{number} is no domain", where="--domain", hint=f"use 0 to {DOMAINS_MAX}")
+        raise BadInput(f"{number} is not a domain", where="--domain", hint=f"use 0 to {DOMAINS_MAX}")
     name = OF_ROS + topic if topic.startswith("/") else topic
     with Interruption() as interruption, Listener(number, name) as listener:
         _follow(listener, interruption, longest_s, not json)

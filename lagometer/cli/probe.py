@@ -75,7 +75,7 @@ def command(
         raise BadInput(f"'{room}' is too little", where="--room", hint="use 1MiB or more")
     check_preloading(words[0])
     if trials < 1:
-        raise BadInput(f"'{trials}' is no number of trials", where="--trials", hint="use 1 or more")
+        raise BadInput(f"'{trials}' is not a number of trials", where="--trials", hint="use 1 or more")
     runs: list[Carried] = []
     with new_campaign(out) as staged:
         while len(runs) < trials and not (runs and runs[-1].interrupted):

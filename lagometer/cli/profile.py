@@ -60,7 +60,9 @@ def command(
     link: one_cell.Link = None,
     duration: one_cell.Duration = "2s",
     warmup: one_cell.Warmup = "300ms",
-    pairs: Annotated[int, option("pairs", "N", "Trials with the probes, each beside one without.")] = 6,
+    pairs: Annotated[
+        int, option("pairs", "N", "Number of trial pairs, one with the probes and one without.")
+    ] = 6,
     out: Annotated[Path | None, option("out", "DIR", "Keep the campaigns in this folder.")] = None,
     json: JsonFlag = False,
 ) -> int:
@@ -86,7 +88,7 @@ def _profile(options: dict[str, Any], directory: Path, pairs: int, as_json: bool
     from lagometer.summary.scheduling import scheduling
 
     if pairs < 1:
-        raise BadInput(f"'{pairs}' is no number of pairs", where="--pairs", hint="use 1 or more, e.g. 6")
+        raise BadInput(f"'{pairs}' is not a number of pairs", where="--pairs", hint="use 1 or more, e.g. 6")
     if directory.is_dir() and any(directory.iterdir()):
         raise BadInput("is not empty", where=str(directory), hint="name a new folder with --out")
     order = random.Random(0)

@@ -51,7 +51,7 @@ def comment_of(library: Path) -> bytes:
 
 def _sections(content: bytes, path: Path) -> Iterator[_Section]:
     if content[:6] != b"\x7fELF\x02\x01":
-        raise ValueError(f"{path} is no shared library for this kind of machine")
+        raise ValueError(f"{path} is not a shared library for this kind of machine")
     (begin,) = struct.unpack_from("<Q", content, 0x28)
     size, count, names_index = struct.unpack_from("<HHH", content, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", content, begin + number * size) for number in range(count)]

@@ -218,7 +218,7 @@ def _send_one(stage: Stage, writer: Endpoint, reader: Endpoint, size: int) -> st
             return account.trouble
         if account.count > before.count:
             return "" if account.last_bytes == size else f"{account.last_bytes} bytes came"
-    return "it did not come"
+    return "it did not arrive"
 
 
 def _reliable(subject: Subject) -> bool:

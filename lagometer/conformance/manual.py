@@ -58,7 +58,7 @@ def manual_of(adapter: Adapter, known: frozenset[str]) -> Manual | None:
     unknown = sorted(set(manual.abilities) - known)
     if unknown:
         raise BadInput(
-            f"'{unknown[0]}' is no ability",
+            f"'{unknown[0]}' is not an ability",
             where=f"{path}: abilities",
             hint=f"one of {', '.join(sorted(known))}",
         )

@@ -184,7 +184,7 @@ def stale_in_form(text: str, adapters: Iterable[str]) -> list[str]:
     known = set(adapters)
     problems += [f"'{name}' has no row" for name in sorted(known - set(rows))]
     strangers = sorted(name for name in rows if _adapter_of(name) not in known)
-    problems += [f"'{name}' has a row and is no adapter" for name in strangers]
+    problems += [f"'{name}' has a row and is not an adapter" for name in strangers]
     for name, cells in rows.items():
         if len(cells) != 1 + len(COLUMNS) or not set(cells[1:]) <= set(SIGNS.values()):
             problems.append(f"the row of '{name}' has other cells than {' '.join(SIGNS.values())}")

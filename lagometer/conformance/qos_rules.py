@@ -96,7 +96,7 @@ def parse_qos(text: str) -> Qos:
         name = word if sign else _WORDS.get(word, "")
         if name not in _KEYS and (sign or not name):
             known = [*PROFILES, *_WORDS, *(f"{key}=…" for key in _KEYS)]
-            raise UnitError(f"'{part.strip()}' is no policy; {nearest(word, known)}")
+            raise UnitError(f"'{part.strip()}' is not a policy; {nearest(word, known)}")
         if name in policy_names:
             raise UnitError(f"'{part.strip()}': there is a {name} already")
         policy_names.add(name)

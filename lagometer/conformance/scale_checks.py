@@ -82,7 +82,7 @@ def check_endpoints(subject: Subject, findings: Findings) -> None:
 
 
 def check_fan_out(subject: Subject, findings: Findings) -> None:
-    """One publisher, eight subscribers in two processes: none is left out; one that stalls stops nobody."""
+    """One publisher, eight subscribers in two processes: all hear it, and a stalled one stops no other."""
     fan = min(asks.FAN_OUT.endpoints, subject.adapter.sidecar.limits.endpoints_max or 1 << 30) - 1
     with Stage(subject, roles=3) as stage:
         qos = stage.qos_of(asks.FAN_OUT)
@@ -103,7 +103,7 @@ def check_fan_out(subject: Subject, findings: Findings) -> None:
                 "all got all", min(counts) == len(sent.accepted), f"{counts} of {len(sent.accepted)}"
             )
     if "best_effort" not in subject.adapter.sidecar.abilities.reliability:
-        findings.skip("one that stalls stops nobody", "it has no best effort")
+        findings.skip("one that stalls does not stop the others", "it has no best effort")
         return
     _check_stalled_among_others(subject, findings)
 
@@ -123,7 +123,7 @@ def _check_stalled_among_others(subject: Subject, findings: Findings) -> None:
         counts = [account.count for account in stage.settled(pairs, count)]
         stage.peer(1).do("resume", reader=stalled.id)
         findings.judge(
-            "one that stalls stops nobody (best effort, at least half came to each other)",
+            "one that stalls does not stop the others (best effort, at least half reached each)",
             min(counts) >= count // 2,
             f"{counts} of {count} came to the others",
         )

@@ -119,7 +119,7 @@ def _of_host(host: HostOutcome, outcome: TrialOutcome) -> _Window:
     assert host.captured is not None and host.packets is not None
     captured = host.captured
     if captured.dropped is None:
-        raise CaptureError("it ended before it said how many packets it had no room for")
+        raise CaptureError("it ended before it reported how many packets it dropped")
     if captured.dropped:
         raise CaptureError(
             f"{captured.dropped} packets of {captured.received} found no room: they are not counted"

@@ -98,7 +98,7 @@ def measure_floor(
     try:
         wake_up = _WakeUp.model_validate_json(text)
     except ValidationError as error:
-        raise FloorError(f"{worker} --wake-up said {text[:200]!r}, which is no floor") from error
+        raise FloorError(f"{worker} --wake-up printed {text[:200]!r}, which is not a valid floor") from error
     return {
         "measured": measured,
         "policy": wake_up.policy,

@@ -97,7 +97,7 @@ def decode(block: bytes) -> SchedulerLog:
         raise RecordsError(f"scheduler: {count} records are claimed, and {present} are there")
     begin_ns, end_ns = int(header["begin_ns"]), int(header["end_ns"])
     if not 0 < begin_ns <= end_ns:
-        raise RecordsError(f"scheduler: from {begin_ns} to {end_ns} is no time")
+        raise RecordsError(f"scheduler: {begin_ns} to {end_ns} is not a valid time range")
     records = np.frombuffer(block, RECORD_DTYPE, count, HEADER_BYTES)
     _refuse_damage(records)
     names = records[records["kind"] == NAME]

@@ -83,7 +83,9 @@ def _move_away(directory: Path) -> Path:
             absolute.rename(target)
             return target
     raise BadInput(
-        f"has {MOVED_MAX - 1} older copies beside it", where=f"--out {directory}", hint="remove some of them"
+        f"already has {MOVED_MAX - 1} older copies next to it",
+        where=f"--out {directory}",
+        hint="remove some of them",
     )
 
 

@@ -69,7 +69,9 @@ class Factor:
 def _payload(text: str) -> int:
     size_bytes = units.parse_payload_bytes(text)
     if size_bytes < PAYLOAD_BYTES_MIN:
-        raise UnitError(f"'{text}' is smaller than {PAYLOAD_BYTES_MIN} B, which tell messages apart")
+        raise UnitError(
+            f"'{text}' is smaller than {PAYLOAD_BYTES_MIN} B, the least that tells messages apart"
+        )
     if size_bytes > PAYLOAD_BYTES_MAX:
         raise UnitError(f"'{text}' is larger than {units.format_bytes(PAYLOAD_BYTES_MAX)}")
     return size_bytes

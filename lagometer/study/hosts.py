@@ -161,13 +161,13 @@ def _line_of(value: Entries, name: str) -> int | None:
 
 def _destination(text: str) -> str:
     if text.startswith("-") or not text or any(character.isspace() for character in text):
-        raise UnitError(f"'{text}' is no destination for ssh like 'robot' or 'pi@192.168.1.3'")
+        raise UnitError(f"'{text}' is not a destination for ssh like 'robot' or 'pi@192.168.1.3'")
     return text
 
 
 def _path_there(text: str) -> str:
     if not text.startswith(("/", "~/")):
-        raise UnitError(f"'{text}' is no path that begins with / or ~/")
+        raise UnitError(f"'{text}' is not a path that begins with / or ~/")
     return text.rstrip("/") or "/"
 
 

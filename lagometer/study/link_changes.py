@@ -111,7 +111,7 @@ def read_changes(
     for index, item in enumerate(value.items):
         key_path = f"{where}[{index}]"
         if not isinstance(item, Entries):
-            problems.add("is no change", item.line, key_path, WRITE)
+            problems.add("is not a change", item.line, key_path, WRITE)
             continue
         change = _change(item, key_path, of_a_profile, problems)
         if change is None:

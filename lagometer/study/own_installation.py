@@ -96,7 +96,7 @@ def look_for(product: Product, environment: Mapping[str, str] | None = None) -> 
     if not folder:
         lacking = f"{product.variable} is not set"
     elif not _holds(home.is_dir):
-        lacking = f"{product.variable} is '{folder}', which is no folder"
+        lacking = f"{product.variable} is '{folder}', which is not a folder"
     elif absent := [part for part, pattern in product.holds.items() if not any(home.glob(pattern))]:
         lacking = f"{product.variable} is '{folder}', which has no {' and no '.join(absent)}"
     whole_home = None if lacking else home

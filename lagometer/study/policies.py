@@ -54,7 +54,7 @@ def liveliness_of(canonical: str) -> tuple[Literal["automatic", "manual"], int] 
 def parse_partition(text: str) -> str:
     """A partition's name, or `none`. Raises UnitError."""
     if PARTITION.fullmatch(text) is None:
-        raise UnitError(f"'{text}' is no partition: use letters, digits, _ and . (at most 64), or 'none'")
+        raise UnitError(f"'{text}' is not a partition: use letters, digits, _ and . (at most 64), or 'none'")
     return text
 
 

@@ -195,7 +195,7 @@ class Ready(_Part):
             try:
                 re.compile(self.output)
             except re.error as error:
-                raise ValueError(f"output is no regular expression: {error}") from error
+                raise ValueError(f"output is not a regular expression: {error}") from error
         return self
 
 

@@ -102,10 +102,10 @@ def _measured(rows: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
         return "halt", reasons[0] if reasons else "nothing was measured"
     share = missing / (delivered + missing)
     if share > HALT_SHARE:
-        return "halt", f"{share:.0%} of the messages did not come"
+        return "halt", f"{share:.0%} of the messages did not arrive"
     late = max((row["deadline_miss_share"] or 0.0 for row in trials), default=0.0)
     if share > LOSSY_SHARE:
-        return "lossy", f"{share:.1%} of the messages did not come"
+        return "lossy", f"{share:.1%} of the messages did not arrive"
     if late > LATE_SHARE:
         return "late", f"{late:.1%} of the deadlines were missed"
     return "possible", ""

@@ -216,7 +216,7 @@ def probed(adapter: Adapter, options: Mapping[str, Any]) -> Probe:
     """Returns the result of the adapter's probe. Raises AdapterError."""
     found: object = adapter.probe(options)
     if not isinstance(found, Probe):
-        raise AdapterError(f"probe gave {found!r}; it must give Probe(version, abilities, limits)")
+        raise AdapterError(f"probe returned {found!r}; it must return Probe(version, abilities, limits)")
     return found
 
 
@@ -224,7 +224,7 @@ def accepted(answer: object) -> bool:
     """Checks the result of `commit`: without a result, all messages would count as rejected. Raises
     AdapterError."""
     if not isinstance(answer, bool):
-        raise AdapterError(f"commit gave {answer!r}; it must give True (accepted) or False (gone)")
+        raise AdapterError(f"commit returned {answer!r}; it must return True (accepted) or False (rejected)")
     return answer
 
 

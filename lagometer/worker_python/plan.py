@@ -233,7 +233,7 @@ def _document(line: bytes) -> object:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _scheduling(part: Fields) -> SchedulingPlan:
@@ -269,7 +269,7 @@ def _adapter(part: Fields) -> AdapterPlan:
     environment = {}
     for key in part.mapping("environment"):
         if not key or "=" in key or "\0" in key:
-            refuse(variables.path_of(key), "is no name of a variable")
+            refuse(variables.path_of(key), "is not the name of a variable")
         environment[key] = variables.text(key, plan_bounds.Adapter.ENVIRONMENT_CHARACTERS)
     part.finish()
     return AdapterPlan(name, library, profile, options, network, environment)
@@ -333,7 +333,7 @@ def _with_service(part: Fields, writer: EndpointPlan, readers: Sequence[Endpoint
         writer = replace(writer, replied_on=_other_end(part, "replied_on", writer, readers))
     if part.has("answers"):
         if writer.replied_on is not None:
-            refuse(part.path_of("answers"), "stands beside replied_on: a writer has requests or replies")
+            refuse(part.path_of("answers"), "conflicts with replied_on: a writer sends requests or replies")
         answers = part.part("answers")
         place = _other_end(answers, "reader", writer, readers)
         writer = replace(writer, answers=(place, answers.integer("stream", plan_bounds.Answers.STREAM)))
@@ -344,7 +344,7 @@ def _with_service(part: Fields, writer: EndpointPlan, readers: Sequence[Endpoint
 def _other_end(part: Fields, key: str, writer: EndpointPlan, readers: Sequence[EndpointPlan]) -> int:
     place = part.place(key, len(readers))
     if (readers[place].topic, readers[place].context) != (writer.topic, writer.context):
-        problem = "is a reader of another topic or context: the two ends of a service are one's"
+        problem = "is a reader of another topic or context: both ends of a service must have the same"
         refuse(part.path_of(key), problem)
     return place
 

@@ -2,12 +2,13 @@
 // Generated from lagometer/summary/cell_data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
 /**
- * How the messages of one edge of a cell kept the study's deadline, over its valid trials.
+ * How the messages of one edge of a cell met the study's deadline, over its valid trials.
  *
- * `miss_share` is the mean of the trials' shares of messages that missed it, with its 95 % interval where
- * there are trials enough; `needed_trials` would do. `missed` of `due` messages are sums over the trials.
- * The rest is the worst of any trial: `run_max`, most misses in a row; `met_of_k_min`, the fewest met of any
- * `k` in a row; `data_age_max_ns`, the oldest that data got before newer data replaced it.
+ * `miss_share` is the mean of the trials' shares of messages that missed it, with its 95 % interval if there
+ * are enough trials; `needed_trials` would be enough. `missed` of `due` messages are sums over the trials.
+ * The rest is the worst value of any trial: `run_max`, the most consecutive misses; `met_of_k_min`, the
+ * fewest met in any `k` consecutive activations; `data_age_max_ns`, the oldest that data got before newer
+ * data replaced it.
  */
 export interface Deadline {
   cell: string;
@@ -28,11 +29,11 @@ export interface Deadline {
 }
 
 /**
- * One quantile of latency, of what was delivered and with what never came as infinite.
+ * One latency quantile, over delivered messages and with lost ones as infinite.
  *
  * `of`: `messages`, the quantile of all valid trials' messages; or `trials`, the median of the trials'
- * quantiles, where those support no more. `infinite`: it is one of the lost, and `value_ns` is null. With an
- * `interval` (95 %), an end that is null is infinite.
+ * quantiles, if the data support no more. `infinite`: it is one of the lost messages, and `value_ns` is
+ * null. With an `interval` (95 %), a null end is infinite.
  */
 export interface LostQuantile {
   figure: string;
@@ -48,8 +49,8 @@ export interface LostQuantile {
 /**
  * The tail of one edge of a cell that lost messages, over its valid trials.
  *
- * `lost` counts censored messages, too. `arrived_share` is the mean of the trials' shares that arrived:
- * every quantile above it is infinite.
+ * `lost` includes censored messages. `arrived_share` is the mean of the trials' shares that arrived; every
+ * quantile above it is infinite.
  */
 export interface LostTail {
   cell: string;
@@ -63,11 +64,11 @@ export interface LostTail {
 }
 
 /**
- * What the load beside a cell's workers used and did, from the common start to the last worker's end.
+ * What the load next to a cell's workers used and did, from the common start to the last worker's end.
  *
  * `load` is the factor's value. `cpu_ns` and `achieved_per_s` are medians over the valid trials, with the
- * 95 % interval of a median where there are trials enough. `unit` of what was achieved: `bytes`, or
- * `operations` (stress-ng's own count, over its whole life).
+ * median's 95 % interval if there are enough trials. `unit` of what was achieved: `bytes`, or `operations`
+ * (stress-ng's own count, over its whole life).
  */
 export interface Interference {
   cell: string;
@@ -86,8 +87,8 @@ export interface Interference {
 /**
  * A named chain in one cell: medians over its valid trials, each a figure of `cells.parquet`.
  *
- * `whole`: from the first publishing to the end of the last callback, with its parts; `half_round_trip`: of
- * a chain that ends where it began; `age_mean_ns`: how old data is at its end; `n`: over all trials.
+ * `whole`: from the first publish to the end of the last callback, with its parts. `half_round_trip`: of a
+ * chain that ends where it began. `age_mean_ns`: how old data is at its end. `n`: over all trials.
  */
 export interface ChainRow {
   cell: string;
@@ -108,9 +109,9 @@ export interface ChainRow {
 /**
  * What was possible with one payload.
  *
- * `verdict`: `possible`, `late`, `lossy`, `halt`, `configuration` or `size`; `why`: the figure or the reason
- * that says so, empty for what is possible; `initial_loss`: whether a subscriber missed messages before its
- * first one in any trial, null where none came.
+ * `verdict`: `possible`, `late`, `lossy`, `halt`, `configuration` or `size`. `why`: the figure or reason for
+ * it; empty if possible. `initial_loss`: whether a subscriber missed messages before its first one in any
+ * trial; null if none arrived.
  */
 export interface Feasible {
   cell: string;
@@ -121,7 +122,7 @@ export interface Feasible {
 }
 
 /**
- * One line of cells that differ in their payload alone, ascending; `series`: their id without it.
+ * A series of cells that differ only in their payload, ascending. `series`: their id without it.
  */
 export interface Feasibility {
   series: string;
@@ -131,8 +132,8 @@ export interface Feasibility {
 /**
  * A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
  *
- * `trials`: that were saturated; figures: medians over them, end to end; `goodput_bytes_per_s`: payload that
- * was delivered; `latency_p50_ns`: of what was delivered, while the sources sent as fast as they could.
+ * `trials`: the saturated ones. The figures are medians over them, end to end. `goodput_bytes_per_s`:
+ * delivered payload. `latency_p50_ns`: of delivered messages, while the sources sent as fast as they could.
  */
 export interface Saturated {
   cell: string;
@@ -147,19 +148,18 @@ export interface Saturated {
 }
 
 /**
- * What the messages of a cell cost on its networks, where packets were captured: medians over valid
- * trials, of a cell without any over saturated ones (`saturated`).
+ * What the messages of a cell cost on its networks, if packets were captured: medians over valid trials,
+ * or, in a cell without any, over saturated ones (`saturated`).
  *
- * Bytes count whole frames, each once. `bytes_per_payload_byte`: for each byte of payload that a reader
- * took; `..._per_message`: for each message that a reader took; `..._share`: of all bytes;
- * `startup_discovery_bytes`: of the middleware's own traffic before the measure phase. What is RTPS's alone
- * is null without it.
+ * Bytes count whole frames, each once. `bytes_per_payload_byte`: per payload byte that a reader took.
+ * `..._per_message`: per message that a reader took. `..._share`: of all bytes. `startup_discovery_bytes`:
+ * of the middleware's own traffic before the measure phase. RTPS figures are null without RTPS.
  *
- * With one payload for all messages: `least_bytes_per_payload_byte`, Ethernet, IP and UDP alone, in frames
- * that fill the MTU. Of a link with a rate: `ideal_bytes_per_s`, that rate as if messages were their payload
- * alone; `theoretical_bytes_per_s`, with these headers and what a frame takes beside its bytes;
- * `link_goodput_bytes_per_s`, the payload that readers took over it, the busier way; `theoretical_share`, of
- * what is possible.
+ * If all messages have the same payload: `least_bytes_per_payload_byte`: Ethernet, IP and UDP alone, in
+ * frames that fill the MTU. For a link with a rate: `ideal_bytes_per_s`: that rate as if messages were
+ * payload only. `theoretical_bytes_per_s`: with these headers and a frame's overhead besides its bytes.
+ * `link_goodput_bytes_per_s`: the payload that readers took over it, in the busier direction.
+ * `theoretical_share`: of what is possible.
  */
 export interface OnTheWire {
   cell: string;
@@ -186,9 +186,9 @@ export interface OnTheWire {
 }
 
 /**
- * A cell in which a queue builds up, so that its p50 depends on how long a trial is.
+ * A cell in which a queue builds up, so that its p50 depends on the length of a trial.
  *
- * growth_ns_per_s: of the median response time, the median over the trials in which it grows; waiting: how
+ * growth_ns_per_s: of the median response time; the median over the trials in which it grows. waiting: how
  * many messages wait where depth should hold fewer.
  */
 export interface Queue {
@@ -200,8 +200,8 @@ export interface Queue {
 }
 
 /**
- * The libraries of one group (`middleware, abstraction, tracer, lagometer, runtime, other`) that the
- * processes of a cell have loaded, each once: sizes in the address space and in memory, the files' names.
+ * The libraries of one group (`middleware, abstraction, tracer, lagometer, runtime, other`) that a cell's
+ * processes have loaded, each counted once: sizes in the address space and in memory, and file names.
  */
 export interface LibraryGroup {
   group: string;
@@ -211,13 +211,12 @@ export interface LibraryGroup {
 }
 
 /**
- * What a node of a cell costs: medians over valid trials, daemons included, over the cell's `nodes`.
+ * What a node of a cell costs: medians over valid trials, with daemons, divided by its `nodes`.
  *
- * `..._per_node`: threads, memory, descriptors, sockets; `..._per_message`: for each message that a reader
- * took; `system_share`: of the CPU time, what the kernel spent, null where that is too little to tell;
- * `switches`: between threads, of either kind; `thread_names`: how many threads have which name;
- * `startup_..._ns`: from when the workers were started; `energy_per_message_nj` is the whole machine's.
- * Null is not available.
+ * `..._per_node`: threads, memory, descriptors, sockets. `..._per_message`: per message that a reader took.
+ * `system_share`: the kernel's part of the CPU time; null if that is too little to tell. `switches`: between
+ * threads, of either kind. `thread_names`: how many threads have each name. `startup_..._ns`: from the start
+ * of the workers. `energy_per_message_nj` is the whole machine's. Null means not available.
  */
 export interface NodeCost {
   cell: string;
@@ -260,8 +259,8 @@ export interface NotAvailable {
 }
 
 /**
- * What a node costs, a row for each adapter and set of settings. `all_cells`: false where a row shows one
- * cell of several, that of the smallest payload and lowest rate.
+ * What a node costs, one row per adapter and set of settings. `all_cells`: false if a row shows one of
+ * several cells: the one with the smallest payload and lowest rate.
  */
 export interface NodeCosts {
   rows: NodeCost[];
@@ -270,14 +269,14 @@ export interface NodeCosts {
 }
 
 /**
- * What a node takes that passes messages on into another domain, or to another adapter.
+ * The cost of a node that passes messages on to another domain or another adapter.
  *
- * process: that it runs in, whose CPU time, threads and memory these are, with all other nodes in it;
- * passed_on: messages of the valid trials' measure phases; stay: of one, from when the callback began that
- * took it to when it was published again; stay_share: of messages that pass it, the mean part of their
- * end-to-end latency from taken to published again, of up to 200 messages of a trial, evenly spread;
- * cpu_per_message_ns: of the whole process, for each message passed on; medians over trials. Null is not
- * available.
+ * process: the process it runs in; CPU time, threads and memory are that process's, including all other
+ * nodes in it. passed_on: messages in the valid trials' measure phases. stay: from the start of the callback
+ * that took a message to its republishing. stay_share: for messages that pass it, the mean part of their
+ * end-to-end latency from taking to republishing, over up to 200 messages of a trial, evenly spread.
+ * cpu_per_message_ns: of the whole process, per message passed on. Figures are medians over trials. Null
+ * means not available.
  */
 export interface Bridge {
   cell: string;

@@ -22,8 +22,8 @@ export interface Campaign {
 }
 
 /**
- * Sizes of the campaign. `messages` counts deliveries on all edges but `end-to-end`, measure phase,
- * all trials. `trials_noisy` are valid ones that something disturbed.
+ * Sizes of the campaign. `messages` counts deliveries on all edges except `end-to-end`, in the measure
+ * phase, over all trials. `trials_noisy` counts valid trials that something disturbed.
  */
 export interface Counts {
   cells: number;
@@ -45,8 +45,8 @@ export interface Factor {
 }
 
 /**
- * One point of the matrix. `factors` are text, as they are shown; `axes`: those that are numbers, and
- * `nodes`, of a built-in workload; `bare` marks a bare transport (the floor).
+ * One point of the matrix. `factors` are text, as displayed. `axes`: the numeric ones, and `nodes` for a
+ * built-in workload. `bare` marks a bare transport (the floor).
  */
 export interface Cell {
   id: string;
@@ -60,10 +60,10 @@ export interface Cell {
 }
 
 /**
- * What is known of one figure of a row over trials: its 95 % interval, or how much would do for one.
+ * What is known about one figure of a row over trials: its 95 % interval, or how many trials it takes.
  *
- * `figure` names the field that it belongs to, or `times_floor_p50`: p50 as a multiple of the floor's. With
- * an interval, both ends are given, in the figure's unit; without, `needed_trials` (of the same length) and
+ * `figure` names the field, or is `times_floor_p50`: p50 as a multiple of the floor's. With an interval,
+ * both ends are given, in the figure's unit. Without one, `needed_trials` (of the same length) and
  * `needed_messages` say what should be enough.
  */
 export interface Interval {
@@ -75,18 +75,17 @@ export interface Interval {
 }
 
 /**
- * The figures of one edge: of one trial, or (`trial` is null) of a cell over its valid trials.
+ * The figures of one edge: of one trial, or (if `trial` is null) of a cell over its valid trials.
  *
- * Over trials: counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
- * response time that has an interval is the quantile of all valid trials (docs/methodology/intervals.md);
- * every other figure is the median of the trials' figures (`lost_share`, lost over sent messages, their
- * mean), and null unless each valid trial has it.
- * `intervals` are of rows over trials alone. `floor_latency_p50_ns` is the smallest p50 among the bare
- * transports with the same placement, dispatch, payload and touch; `floor_cell` says which. `stopped` is
- * what ended the cell of an adaptive campaign: precision, time or trials. `trials_noisy` counts the valid
- * trials that something beside them disturbed, `noise` says what. `clock_bound_ns` is how far off each
- * latency and response time may be whose two ends have clocks of their own (`clock_bound`: hard or narrow),
- * null where they have one.
+ * Over trials, counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
+ * response time with an interval is the quantile of all valid trials (docs/methodology/intervals.md). Every
+ * other figure is the median of the trials' figures (`lost_share`, lost over sent messages: their mean), and
+ * null unless each valid trial has it. Only rows over trials have `intervals`. `floor_latency_p50_ns` is the
+ * smallest p50 among the bare transports with the same placement, dispatch, payload and touch; `floor_cell`
+ * names its cell. `stopped` is what ended the cell of an adaptive campaign: precision, time or trials.
+ * `trials_noisy` counts the valid trials that something external disturbed; `noise` says what.
+ * `clock_bound_ns` is how far off each latency and response time may be whose two ends have separate clocks
+ * (`clock_bound`: hard or narrow); null if they share one.
  */
 export interface Row {
   cell: string;
@@ -148,7 +147,7 @@ export interface Failure {
 }
 
 /**
- * A reason, a warning or a kind of noise: its code word, what it means, and in how many trials it was.
+ * A reason, a warning or a kind of noise: its code word, its meaning, and how many trials had it.
  *
  * `kind`: failure, warning or noise.
  */
@@ -160,10 +159,10 @@ export interface ReasonCount {
 }
 
 /**
- * One figure of a cell end to end, of all valid trials and of those alone that nothing disturbed.
+ * One end-to-end figure of a cell, over all valid trials and over the undisturbed ones alone.
  *
  * `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
- * trials' figures, for CPU time per message and where the quiet trials are too few for the former; it has an
+ * trials' figures, for CPU time per message and if there are too few quiet trials for the former; it has an
  * interval from six trials on. Both sides are of the same kind. Cells without disturbed trials, or without
  * quiet ones, are not listed.
  */
@@ -182,8 +181,8 @@ export interface WithoutNoise {
 }
 
 /**
- * A valid trial whose workers were switched out involuntarily so often per message; `times` is that over
- * the median of its cell (of all cells with fewer than three trials, where it is one of those).
+ * A valid trial whose workers were switched out involuntarily this often per message. `times` is the rate
+ * over the median of its cell (or, for a cell with fewer than three trials, of all such cells).
  */
 export interface PreemptedTrial {
   cell: string;
@@ -196,12 +195,12 @@ export interface PreemptedTrial {
 }
 
 /**
- * How much the workers' threads were switched out, and how much that moved the figures.
+ * How often the workers' threads were switched out, and how much that moved the figures.
  *
- * trials_above: of `trials`, those with more than one such switch in 10 messages; trials_outstanding: those
- * that are flagged. p50_change and p99_change: of the quieter half of each cell's trials against all of
- * them, as a share, the median over `cells_compared` cells. ranked: the trials that stand furthest above
- * their likes.
+ * trials_above: how many of `trials` have more than one such switch in 10 messages. trials_outstanding: how
+ * many are flagged. p50_change and p99_change: the quieter half of each cell's trials compared with all of
+ * them, as a share; the median over `cells_compared` cells. ranked: the trials that stand furthest above
+ * comparable ones.
  */
 export interface Preemption {
   trials: number;
@@ -215,7 +214,7 @@ export interface Preemption {
 }
 
 /**
- * The control cell before one block: its figures end to end. `time_s` counts from the first trial.
+ * The control cell before one block: its end-to-end figures. `time_s` counts from the first trial.
  */
 export interface ControlTrial {
   block: number;
@@ -230,8 +229,8 @@ export interface ControlTrial {
 }
 
 /**
- * What the machine did during a trial: the share of all CPUs' time that was spent, the trial's own
- * included, and that a hypervisor gave to others. `time_s` counts from the campaign's first trial.
+ * What the machine did during a trial: the share of all CPUs' time that was used (including the trial's
+ * own), and the share that a hypervisor gave to others. `time_s` counts from the campaign's first trial.
  */
 export interface Load {
   time_s: number;
@@ -249,11 +248,11 @@ export interface Control {
 }
 
 /**
- * A quantile of a long trial, and the estimate of it from the short trials with its 95 % interval;
- * without one the median of their figures.
+ * A quantile of a long trial, and its estimate from the short trials with its 95 % interval; without an
+ * interval, the median of their figures.
  *
- * `place`: `inside` the interval, `outside` of it, or `beyond` the figures of all short trials, too; null
- * where there is no interval to compare it with.
+ * `place`: `inside` the interval, `outside` it, or `beyond` the figures of all short trials, too; null if
+ * there is no interval to compare with.
  */
 export interface LongFigure {
   long_ns: number | null;
@@ -264,9 +263,9 @@ export interface LongFigure {
 }
 
 /**
- * A long trial of a cell beside the short ones, end to end: a check on the bias of short trials.
+ * A cell's long trial next to the short ones, end to end: a check on the bias of short trials.
  *
- * CPU time per message of the short ones is their median, with its interval. `remarks`: what to warn of.
+ * The short trials' CPU time per message is their median, with its interval. `remarks`: warnings.
  */
 export interface LongTrial {
   cell: string;
@@ -281,8 +280,8 @@ export interface LongTrial {
 }
 
 /**
- * Wake-up latency of one CPU: how late a timer's thread runs there, with nothing else to do. A quantile
- * with fewer than 10 wake-ups beyond it is null.
+ * Wake-up latency of one CPU: how late a timer's thread runs there when it has nothing else to do. A
+ * quantile with fewer than 10 wake-ups beyond it is null.
  */
 export interface CoreFloor {
   cpu: number;
@@ -294,8 +293,8 @@ export interface CoreFloor {
 }
 
 /**
- * The wake-up latency that the machine has without any middleware, and the time that a hypervisor took
- * meanwhile. `policy`: of the threads that were woken, `fifo` or `other`.
+ * The machine's wake-up latency without any middleware, and the time a hypervisor took meanwhile.
+ * `policy`: of the woken threads, `fifo` or `other`.
  */
 export interface MachineFloor {
   policy: string | null;
@@ -323,7 +322,7 @@ export interface Setting {
 }
 
 /**
- * Text to paste, and the file or variable that it belongs in.
+ * Text to paste, and the file or variable it belongs in.
  */
 export interface PasteFile {
   file: string;
@@ -331,7 +330,7 @@ export interface PasteFile {
 }
 
 /**
- * What objects told beside their settings; of several values, each once.
+ * What objects reported besides their settings; of several values, each once.
  */
 export interface Observation {
   name: string;
@@ -339,7 +338,7 @@ export interface Observation {
 }
 
 /**
- * Effective settings of one kind of object of an adapter, and the cells in which they held.
+ * Effective settings of one kind of object of an adapter, and the cells in which they were in force.
  */
 export interface Settings {
   adapter: string;
@@ -351,10 +350,10 @@ export interface Settings {
 }
 
 /**
- * One cell of the table at a glance, end to end over its valid trials.
+ * One cell of the at-a-glance table, end to end over its valid trials.
  *
  * `times_floor_…`: as a multiple of the same quantile of the floor (of the row's `floor_cell`); null without
- * one. `intervals`: of these figures, as far as they are known.
+ * one. `intervals`: of these figures, as far as known.
  */
 export interface GlanceFigure {
   cell: string;
@@ -369,8 +368,8 @@ export interface GlanceFigure {
 /**
  * One adapter under one set of the other factors. `settings` names those that vary in the campaign.
  *
- * `figures`: in the order of the table's payloads, null where nothing was measured. `threads` of all
- * processes and `memory_pss_bytes` of workers and daemons: at the smallest payload that was measured.
+ * `figures`: in the order of the table's payloads; null if nothing was measured. `threads` of all processes
+ * and `memory_pss_bytes` of workers and daemons: at the smallest measured payload.
  */
 export interface GlanceRow {
   adapter: string;
@@ -382,9 +381,9 @@ export interface GlanceRow {
 }
 
 /**
- * What of an adapter was asked for and has no figures, and why.
+ * Requested cells of an adapter that have no figures, and why.
  *
- * `cells`: which of its cells, named by what sets them apart; empty where nothing of the adapter has any.
+ * `cells`: which of its cells, named by what distinguishes them; empty if the adapter has no figures at all.
  */
 export interface Missing {
   adapter: string;
@@ -393,7 +392,7 @@ export interface Missing {
 }
 
 /**
- * Every adapter beside the floor, at up to three payloads.
+ * Every adapter next to the floor, at up to three payloads.
  */
 export interface Glance {
   payloads_bytes: number[];
@@ -411,7 +410,7 @@ export interface Fact {
 }
 
 /**
- * What came of one ability of an adapter. `verdict`: pass, fail, absent (declared so),
+ * The result for one ability of an adapter. `verdict`: pass, fail, absent (declared so),
  * absent-against-manual, not-run; `reason` says why it is not a plain pass.
  */
 export interface AbilityVerdict {
@@ -421,7 +420,7 @@ export interface AbilityVerdict {
 }
 
 /**
- * What the conformance suite found of an adapter, in the order of the abilities.
+ * What the conformance suite found about an adapter, in the order of the abilities.
  */
 export interface Conformance {
   adapter: string;
@@ -430,10 +429,10 @@ export interface Conformance {
 }
 
 /**
- * What happened in a cell and why, as far as evidence, settings and counters tell.
+ * What happened in a cell and why, as far as evidence, settings and counters show.
  *
- * `kind`: its code word; `what`: a sentence; `number`: what shows it; `fix`: what to change; `source`: where
- * this is known from. Seen in `trials` of the cell's `of_trials`, failed ones included.
+ * `kind`: its code word. `what`: a sentence. `number`: what shows it. `fix`: what to change. `source`: where
+ * this is documented. Seen in `trials` of the cell's `of_trials`, including failed ones.
  */
 export interface Finding {
   cell: string;
@@ -447,12 +446,12 @@ export interface Finding {
 }
 
 /**
- * A campaign as the terminal, `--json` and the report show it: derived once, each list in the order in
- * which it is shown. Cells are in the study's order.
+ * A campaign as the terminal, `--json` and the report show it: derived once, with each list in display
+ * order. Cells are in the study's order.
  *
- * `rows`: each cell's over its trials first, then those of single trials. `trials_needed`: how many trials
- * of each cell would do for intervals, where no cell has one. `intervals_absent`: why there are none, where
- * more trials would not help. `notes`: what could not be read or made.
+ * `rows`: first each cell's rows over its trials, then those of single trials. `trials_needed`: how many
+ * trials of each cell intervals would take, if no cell has one. `intervals_absent`: why there are none, if
+ * more trials would not help. `notes`: what could not be read or computed.
  */
 export interface Summary {
   campaign: Campaign;

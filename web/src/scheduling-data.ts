@@ -2,8 +2,8 @@
 // Generated from lagometer/summary/scheduling_data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
 /**
- * One layer: its stays, those of which the scheduler tells everything, and of these the mean time asleep,
- * waiting in a run queue, and running, of the thread that the message waits for.
+ * One layer: its stays, how many of them the scheduler data cover completely, and for those the mean time
+ * that the thread the message waits for was asleep, waiting in a run queue, and running.
  */
 export interface LayerWaiting {
   name: string;
@@ -15,8 +15,8 @@ export interface LayerWaiting {
 }
 
 /**
- * Who ran on a CPU while threads waited for it, by name: its share of all that waiting, how many threads
- * bear the name, on which CPUs, and how long at most during one stay in a layer.
+ * What ran on a CPU while threads waited for it, by thread name: its share of all that waiting, how many
+ * threads have the name, on which CPUs, and its longest time during one stay in a layer.
  */
 export interface RanInstead {
   name: string;
@@ -27,8 +27,8 @@ export interface RanInstead {
 }
 
 /**
- * Of some messages. `known_share`: of their time, that of which the scheduler tells everything; the other
- * shares are of this, and add up to 1.
+ * Shares for some messages. `known_share`: the part of their time that the scheduler data cover
+ * completely. The other shares are of that part, and add up to 1.
  */
 export interface WaitingShare {
   messages: number;
@@ -43,9 +43,9 @@ export interface WaitingShare {
 
 /**
  * The scheduler's share of the layers of one edge, over all messages of the valid trials, and over the
- * slowest 1 % of them (null, as `p99_ns`, with fewer than ten above p99). `in_node`: what the receiving node
- * does until it publishes, `computation` and `idle`; those alone are counted that are known. `because` says
- * it in a sentence.
+ * slowest 1 % of them (null, like `p99_ns`, with fewer than ten above p99). `in_node`: what the receiving
+ * node does until it publishes, `computation` and `idle`; only known stays count. `because` says it in a
+ * sentence.
  */
 export interface CellScheduling {
   cell: string;

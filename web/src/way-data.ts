@@ -2,8 +2,8 @@
 // Generated from lagometer/summary/way_data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
 /**
- * One row of a time line: a thread of a process. `worker` and `number` (in the trial's own namespace) are
- * null where they are not known.
+ * One row of a timeline: a thread of a process. `worker` and `number` (in the trial's own namespace) are
+ * null if unknown.
  */
 export interface WayRow {
   worker: string | null;
@@ -12,7 +12,7 @@ export interface WayRow {
 }
 
 /**
- * Who ran on a CPU while the thread of a stay waited for it, and how long; `thread`: its number on the
+ * What ran on a CPU while a stay's thread waited for it, and for how long. `thread`: its id on the
  * machine.
  */
 export interface RanDuring {
@@ -23,7 +23,7 @@ export interface RanDuring {
 }
 
 /**
- * How long the thread that a message waits for slept, waited for a CPU, and ran: together the stay.
+ * How long the thread a message waits for slept, waited for a CPU, and ran; together the stay.
  */
 export interface StayShare {
   asleep_ns: number;
@@ -33,13 +33,14 @@ export interface StayShare {
 }
 
 /**
- * A message's stay in one layer, in nanoseconds since the first publishing. It begins on the row `row`
- * and ends on `end_row`: places in `MessageWay.rows`, which differ where one thread hands over to another.
+ * A message's stay in one layer, in nanoseconds since the first publish. It begins on the row `row` and
+ * ends on `end_row`: indices into `MessageWay.rows`, which differ if one thread hands over to another.
  *
- * `layer`: one of those of `layers: on`; or `communication`, from publish to taken where there are none;
+ * `layer`: one of those of `layers: on`; or `communication`, from publish to taken if there are none;
  * `computation`, in a node between taken and publish; `idle`, after a callback until the one that uses its
- * data; `unattributed`. `edge` and `sequence`: of the message that was there; of the one taken, in a node.
- * `scheduler`: of the thread at its end; null where the scheduler was not recorded, or does not tell it all.
+ * data; `unattributed`. `edge` and `sequence`: of the message that was there; in a node, of the message
+ * taken. `scheduler`: of the thread at its end; null if the scheduler was not recorded, or its data do not
+ * cover the whole stay.
  */
 export interface Stay {
   layer: string;
@@ -53,12 +54,12 @@ export interface Stay {
 }
 
 /**
- * One message as it went, from its publishing (`publish_ns`, on the campaign's clock) until it was taken.
+ * The way of one message, from its publish (`publish_ns`, on the campaign's clock) until it was taken.
  * The stays follow one another without a gap, so they add up to `latency_ns`.
  *
  * `chosen`: `slowest` (`place` 1 to 3) of all valid trials, `median` of the trial with the middle median, or
- * `all`. `edge`: `end-to-end`, or the only edge that it is about. `followed`: whether its way through the
- * graph was found; all of it is unattributed otherwise.
+ * `all`. `edge`: `end-to-end`, or the only edge it is about. `followed`: whether its way through the graph
+ * was found; otherwise all of it is unattributed.
  */
 export interface MessageWay {
   cell: string;
@@ -75,7 +76,7 @@ export interface MessageWay {
 }
 
 /**
- * How long messages are in one layer, the mean over them, and its share of the mean latency.
+ * How long messages are in one layer: the mean over them, and its share of the mean latency.
  */
 export interface LayerMean {
   name: string;
@@ -87,13 +88,13 @@ export interface LayerMean {
  * Where the time of a cell's messages goes: means over all messages of the valid trials, which add up to
  * `latency_mean_ns`. `unattributed` is always among the layers, and last.
  *
- * `categories` and `breakdown` are the same means, added up as two papers have them
- * (stats/cell/categories.py): each adds up to `latency_mean_ns`, and has only what was seen, but always what
- * is unattributed. `overhead_least`, `overhead_most`: ROS 2's overhead over DDS, null for `overhead_absent`.
+ * `categories` and `breakdown` are the same means, summed as in two papers (stats/cell/categories.py). Each
+ * adds up to `latency_mean_ns` and contains only what was observed, but always the unattributed time.
+ * `overhead_least`, `overhead_most`: ROS 2's overhead over DDS, null for the reason in `overhead_absent`.
  *
- * `of`: `chain`, from the first publishing to the last taking, where the graph is a single line (then
- * `computation` is the time in its nodes); or `edge`, a message on any edge. `half`: the layers, the largest
- * first, that together are half of the mean; `to_halve` says so.
+ * `of`: `chain`, from the first publish to the last take, if the graph is a single line (`computation` is
+ * then the time in its nodes); or `edge`, a message on any edge. `half`: the layers, the largest first, that
+ * together are half of the mean; `to_halve` says so.
  */
 export interface CellLayers {
   cell: string;

@@ -34,7 +34,7 @@ ABSENT = {
     **dict.fromkeys(QUANTILES, "the quantiles of seconds do not give that of the run"),
     "latency_sd_ns": "ddsperf does not tell it",
     "sent": "ddsperf does not tell it of a run",
-    "lost": "where null: of pings nothing is told, and of several writers only the sum",
+    "lost": "if null: ddsperf reports no losses of pings, and only the sum over several writers",
 }
 
 

@@ -109,12 +109,12 @@ class AgentLink:
         theirs = {name: message.get(name) for name in ("protocol", "version")}
         ours = {"protocol": PROTOCOL_VERSION, "version": lagometer.__version__}
         if theirs != ours:
-            wrong = ", ".join(f"{name} {theirs[name]} where {ours[name]} is spoken" for name in ours)
+            wrong = ", ".join(f"{name} {theirs[name]} instead of {ours[name]}" for name in ours)
             raise HostError(f"its agent has {wrong}: install the same lagometer on both hosts")
         known = type(message.get("pid")) is int and isinstance(message.get("clock"), str)
         cpus = message.get("cpus")
         if not known or not isinstance(cpus, list) or not all(type(cpu) is int for cpu in cpus):
-            raise HostError("its agent did not say who it is")
+            raise HostError("its agent did not identify itself")
 
     def send(self, message: Mapping[str, Any], block: bytes | None = None) -> None:
         """Queues a frame and writes what fits; `flush` writes the rest."""
@@ -220,7 +220,9 @@ class AgentLink:
             if type(at_ns) is not int or message.get("number") != number:
                 raise HostError(f"its agent answered {message} when it was asked for its clock")
             if same and not before_ns <= at_ns <= after_ns:
-                raise HostError("its agent names our clock and has another: is it a copy of this machine?")
+                raise HostError(
+                    "its agent says that it has our clock, and has another: is it a copy of this machine?"
+                )
             exchanges.append((after_ns - before_ns, before_ns, at_ns))
         round_trip_ns, before_ns, at_ns = min(exchanges)
         if same:
@@ -257,7 +259,7 @@ class AgentLink:
         except HostError:
             if self._silent:
                 self._lost = (
-                    f"its agent has not answered for {ANSWER_S + more_s:g} s: the host stands still, or its "
+                    f"its agent has not answered for {ANSWER_S + more_s:g} s: the host hangs, or its "
                     "link is cut: fix that; the next trial connects again"
                 )
             return False
@@ -282,7 +284,7 @@ class AgentLink:
                 remaining_s = (deadline_ns - time.monotonic_ns()) / NS_PER_S
                 if remaining_s <= 0:
                     self._silent = True
-                    self._lose(f"its agent said no '{event}' within {seconds:g} s")
+                    self._lose(f"its agent did not send '{event}' within {seconds:g} s")
                     continue
                 select.select(self.descriptors(), [], [], min(remaining_s, LEASE_S / 10))
         finally:

@@ -187,7 +187,7 @@ class HostPart:
                 self._hear(frame)
             except (KeyError, TypeError, ValueError, IndexError) as error:
                 problem = f"{type(error).__name__} {error} in {str(frame[0])[:200]}"
-                self.link.give_up(f"its agent wrote what nobody understands: {problem}")
+                self.link.give_up(f"its agent sent an invalid message: {problem}")
         if self.link.lost is not None and was_lost is None:
             self.finished = True
             self._heard().fail(f"agent-lost: host {self.name}: {self.link.lost}")

@@ -42,12 +42,12 @@ def _adapters(look: HostLook) -> Iterator[Finding]:
     good = len(look.libraries) - len(broken) - len(differ)
     observation = "; ".join([*([f"{good} work as here"] if good else []), *broken])
     if broken:
-        fix = "install what the words name: the same packages as here"
+        fix = "install the missing packages that are named: the same versions as here"
         yield Finding("adapters", "fail", observation, "cells with these adapters fail there", fix)
     elif look.libraries:
         yield Finding("adapters", "ok", observation or "all are there")
     if differ:
-        spoils = "figures of two builds are not of one middleware"
+        spoils = "different builds behave like different middleware: don't compare their figures"
         fix = "install the same lagometer there, or leave `path` out to have it copied"
         yield Finding("same-builds", "warn", f"another build of {', '.join(differ)}", spoils, fix)
 
@@ -55,7 +55,8 @@ def _adapters(look: HostLook) -> Iterator[Finding]:
 def _clock(look: HostLook) -> Finding:
     if look.clock.same:
         return Finding("clock", "ok", "the clock of this machine: one-way latency is exact")
-    observation = f"its own, known to {look.clock.bound_ns / NS_PER_US:.0f} µs over the agent's link"
+    bound_us = look.clock.bound_ns / NS_PER_US
+    observation = f"a clock of its own; its offset is known to {bound_us:.0f} µs over the agent's link"
     spoils = "one-way latency to this host has no bound, so it is not given"
     fix = "give the host the `address` of its link to the others (docs/methodology/clocks.md)"
     if not look.host.address:
@@ -78,7 +79,7 @@ def _synchronisation(look: HostLook) -> Finding:
     if pulled_ppm is None:
         return Finding("synchronisation", "unknown", observation)
     if abs(pulled_ppm) > look.host.drift_ppm:
-        spoils = "the clock runs away by more than `drift_ppm` says: the bound of one-way figures grows"
+        spoils = "the clock drifts by more than `drift_ppm`: the bound of one-way figures grows"
         return Finding(
             "synchronisation", "warn", observation, spoils, "wait until it has settled (chronyc tracking)"
         )

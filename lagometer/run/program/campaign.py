@@ -115,11 +115,11 @@ def warnings(carried: Carried) -> Iterator[str]:
             yield f"probe: ROS 2's own layers in {name} are not stamped: {ros2.refused}"
     if abs(look.clock.drift_ns) > DRIFT_MAX_NS:
         yield (
-            f"probe: the clock of the time of day was set by {look.clock.drift_ns / 1e6:.1f} ms meanwhile; "
+            f"probe: the wall clock was set by {look.clock.drift_ns / 1e6:.1f} ms meanwhile; "
             "messages are found by that time, so some may be missing"
         )
     if programs.strange:
-        yield f"probe: of {programs.strange:,} messages that were taken nobody was seen writing them"
+        yield f"probe: no writer was seen for {programs.strange:,} messages that were taken"
     if programs.ambiguous:
         yield f"probe: {programs.ambiguous:,} messages may be several, and are left out"
 

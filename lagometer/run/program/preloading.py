@@ -30,7 +30,7 @@ def check_preloading(program: str) -> None:
 def _found(program: str, where: str) -> Path:
     location = shutil.which(program)
     if location is None:
-        raise BadInput(f"there is no program '{program}' that can be run", where=where, hint="name its path")
+        raise BadInput(f"no executable program '{program}' was found", where=where, hint="name its path")
     return Path(location).resolve()
 
 
@@ -57,7 +57,7 @@ def _check(path: Path, scripts: int) -> None:
         raise BadInput(
             "is linked statically: nothing can be loaded into it",
             where=where,
-            hint="link it dynamically; a static middleware in a dynamic program is seen at its sockets alone",
+            hint="link it dynamically; of static middleware in a dynamic program only socket calls show",
         )
     _check_privileges(path)
 

@@ -144,7 +144,7 @@ class Conversation:
     def _check_hello(self, hello: Hello) -> None:
         if hello.protocol != PROTOCOL_VERSION:
             raise ProtocolError(
-                f"protocol {hello.protocol} where {PROTOCOL_VERSION} is spoken: rebuild the worker"
+                f"protocol {hello.protocol} instead of {PROTOCOL_VERSION}: rebuild the worker"
             )
         if hello.worker != self.index:
             raise ProtocolError(f"it says that it is worker {hello.worker} and it is {self.index}")

@@ -120,7 +120,7 @@ class TrialSteps:
             raise TrialFailed
 
     def _lose(self, part: HostPart, event: str, waited_ns: int) -> None:
-        late = f"its agent said no '{event}' within {waited_ns / NS_PER_S:.1f} s"
+        late = f"its agent did not send '{event}' within {waited_ns / NS_PER_S:.1f} s"
         part.link.give_up(f"{late}: check that host and its link; the next trial connects again")
         part.finished = True
         self._fail(f"agent-lost: host {part.name}: {part.link.lost}")

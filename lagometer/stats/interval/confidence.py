@@ -89,9 +89,7 @@ class Pool:
             return int(self._ordered[0][min(max(place, 0), self.n - 1)])
         low = min(int(ordered[0]) for ordered in self._ordered)
         high = max(int(ordered[-1]) for ordered in self._ordered)
-        while (
-            low < high
-        ):  # the smallest such whole number is one of the numbers: the weight grows only there
+        while low < high:  # the smallest such whole number is one of the numbers: the weight grows only there
             middle = (low + high) // 2
             if self._weight_upto(middle) >= share - slack / self.n:
                 high = middle

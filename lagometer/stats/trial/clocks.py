@@ -84,18 +84,24 @@ def _offset(
     stamps = [exchanges.stamps for exchanges in ours], [exchanges.stamps for exchanges in others]
     offset = hard_offset(*stamps, drift=max(exchanges.drift for exchanges in all_exchanges))
     if offset is None:
-        return None, f"clock-unknown: {names} exchanged no time stamps: no latency is told between them"
+        return None, f"clock-unknown: {names} exchanged no time stamps, so there is no latency between them"
     low, high = offset.at(instants)
     if np.any(high < low):
         why = "their clocks ran apart by more than their `drift_ppm`, or were set"
-        return None, f"clock-unknown: what {names} exchanged contradicts itself: {why}; no latency is told"
+        return (
+            None,
+            f"clock-unknown: the time stamps of {names} contradict each other: {why}; there is no latency",
+        )
     if not all(exchanges.symmetric for exchanges in all_exchanges):
         return offset, ""
     narrow = narrowed(offset, *stamps)
     if narrow is not None:
         return narrow, ""
     why = "too few exchanges, or exchanges that no such link has"
-    return offset, f"clock-bound: the link of {names} is named symmetric, but has {why}: the hard bound holds"
+    return (
+        offset,
+        f"clock-bound: the link of {names} is declared symmetric, but has {why}: the hard bound applies",
+    )
 
 
 def _instants(facts: TrialFacts) -> Times:

@@ -55,7 +55,7 @@ class LayerCounts:
         if self.overflow:
             yield f"layer stamps: {self.overflow} found no room"
         if self.strange:
-            yield f"layer stamps: {self.strange} messages bear the key of another; their stamps are left out"
+            yield f"layer stamps: {self.strange} messages have another's key; their stamps are left out"
         if self.unknown:
             yield f"layer stamps: of {self.unknown} of {self.received} messages the sender's were not found"
         if self.ambiguous:

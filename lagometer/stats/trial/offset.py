@@ -71,9 +71,7 @@ class Offset:
     drift: float
     origin_ns: int
     base_ns: int
-    line: tuple[float, float, float] | None = (
-        None  # the narrow bound: value at the origin, slope, half width
-    )
+    line: tuple[float, float, float] | None = None  # the narrow bound: value at the origin, slope, half width
 
     @property
     def bound(self) -> Bound:

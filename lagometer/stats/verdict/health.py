@@ -15,9 +15,7 @@ Verdict = Literal["ok", "warn", "fail", "unknown"]
 Environment = Mapping[str, Any]
 
 TIMER_SLACK_DEFAULT_NS = 50_000
-CLOCK_READ_NS_MAX = (
-    100.0  # a read through the vDSO takes 20 to 60 ns, a system call several hundred
-)
+CLOCK_READ_NS_MAX = 100.0  # a read through the vDSO takes 20 to 60 ns, a system call several hundred
 CLOCK_READ_NS_TERRIBLE = 1000.0
 EXIT_LATENCY_US_MAX = 10
 LOAD_SHARE_MAX = 0.3  # of the CPUs, over the last minute

@@ -21,7 +21,7 @@ _NAMES = {"mtu_bytes": "MTU", "burst": "lost in a row"}
 REASONS = (
     (
         "link-differs",
-        "the emulated link was not as asked, so the trial was not carried out, or does not count",
+        "the emulated link did not match the request, so the trial did not run, or does not count",
         "close what else uses the CPUs, or ask for a lower rate; tolerances: docs/methodology/links.md",
     ),
     (
@@ -31,7 +31,7 @@ REASONS = (
     ),
     (
         "link-not-crossed",
-        "messages did not cross the emulated link, but went past it within the host",
+        "messages bypassed the emulated link within the host",
         "choose a transport over the network (`fastdds: {transport: udp}`), or emulated hosts",
     ),
 )

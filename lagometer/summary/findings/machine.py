@@ -124,7 +124,7 @@ def _clocks(cell: CellEvidence) -> Iterator[Said]:
         yield Said(
             "clocks-differ",
             len({id(trial) for trial, row in apart if row.get("clock_bound_ns") is None}),
-            "the two ends are on hosts whose clocks differ by what is not known, so no latency is told",
+            "the two ends are on hosts with an unknown clock offset, so there is no latency",
             f"of {', '.join(sorted(unknown))}",
             "give the hosts an `address` by which they reach each other, or measure a way that comes back to "
             "its own host, such as the workload `roundtrip`",
@@ -152,7 +152,7 @@ def _bounded(known: Sequence[tuple[Trial, Json]]) -> Said:
     return Said(
         "one-way-bound",
         len({id(trial) for trial, _ in known}),
-        "one-way figures are between two clocks, whose offset is known to a bound: each may be off by that",
+        "one-way figures span two clocks: each may be off by the bound of their offset",
         text,
         "measure a round trip where that is too much; name a link `symmetric: true` if it is",
         "docs/methodology/clocks.md",

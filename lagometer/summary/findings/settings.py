@@ -57,6 +57,6 @@ def _said(cell: CellEvidence, label: str, value: object, outcome: Confirmation) 
             trials,
             "it is not confirmed that an option is in force",
             f"{label} {value} asked for, not confirmed: {silent}",
-            "hold the cell against one without the option, or look at the middleware's own log",
+            "compare with a cell without the option, or check the middleware's own log",
             SOURCE,
         )

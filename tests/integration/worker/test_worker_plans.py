@@ -202,7 +202,7 @@ def test_each_bound_is_refused_with_its_place(kind: Kind) -> None:
     assert len(each_case) > 100
 
 
-OTHER_END = "is a reader of another topic or context: the two ends of a service are one's"
+OTHER_END = "is a reader of another topic or context: both ends of a service must have the same"
 REPLIES = "has a writer of replies: such a rule has the trigger any, and the reader of the requests"
 DAMAGE = [
     ("nodes.2.writers.0.answers.reader", 1, f"nodes[2].writers[0].answers.reader: {OTHER_END}"),
@@ -210,7 +210,7 @@ DAMAGE = [
     (
         "nodes.2.writers.1.answers",
         {"reader": 1, "stream": 4},
-        "nodes[2].writers[1].answers: stands beside replied_on: a writer has requests or replies",
+        "nodes[2].writers[1].answers: conflicts with replied_on: a writer sends requests or replies",
     ),
     ("nodes.2.rules.0.readers", [1], f"nodes[2].rules[0].writers: {REPLIES}"),
     ("nodes.2.rules.0.readers", [0, 1], f"nodes[2].rules[0].writers: {REPLIES}"),
@@ -248,7 +248,7 @@ DAMAGE = [
         {"history": "all"},
         "nodes[0].writers[0].qos.history: is 'all', must be keep_last | keep_all",
     ),
-    ("adapters.0.environment", {"A=B": "c"}, "adapters[0].environment.A=B: is no name of a variable"),
+    ("adapters.0.environment", {"A=B": "c"}, "adapters[0].environment.A=B: is not the name of a variable"),
     ("adapters.0.environment", {"A": 1}, "adapters[0].environment.A: must be text, not a number"),
     ("start", "now", "start: is 'now', must be matched | subscriber-first | publisher-first"),
     ("threads", "many", "threads: is 'many', must be per-node | per-process"),

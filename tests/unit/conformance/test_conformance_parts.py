@@ -249,7 +249,7 @@ def test_an_adapter_set_up_with_options_has_a_row_of_its_own() -> None:
 def test_a_matrix_that_does_not_fit_is_named_stale() -> None:
     page = write_table(PAGE, merged({}, {}, ["one", "two"]))
     assert stale_in_form(page, ["one", "two", "three"]) == ["'three' has no row"]
-    assert stale_in_form(page, ["one"]) == ["'two' has a row and is no adapter"]
+    assert stale_in_form(page, ["one"]) == ["'two' has a row and is not an adapter"]
     assert "its columns are not the abilities" in stale_in_form(
         page.replace("discovery", "finding"), ["one", "two"]
     )

@@ -74,7 +74,7 @@ def test_an_empty_block_is_whole_at_once() -> None:
         (b'{"event":"greetings"}\n', "greetings"),
         (b'{"event":"hello"}\n', "protocol"),
         (line(READY), "ready where hello"),
-        (line({**HELLO, "protocol": 2}), "protocol 2 where 1 is spoken"),
+        (line({**HELLO, "protocol": 2}), "protocol 2 instead of 1"),
         (line({**HELLO, "worker": 3}), "worker 3"),
         (line(HELLO) + line(HELLO), "hello where ready"),
         (line(BYE), "bye where"),

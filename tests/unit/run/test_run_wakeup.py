@@ -101,7 +101,7 @@ def test_a_worker_that_cannot_is_named_with_what_it_said(tmp_path: Path) -> None
     with Interruption() as interruption:
         for text, wanted in (
             ("echo no such option >&2; exit 2", "no such option"),
-            ("echo '{\"policy\": 1}'", "which is no floor"),
+            ("echo '{\"policy\": 1}'", "which is not a valid floor"),
         ):
             with pytest.raises(FloorError, match=wanted):
                 measure_floor(script(tmp_path, text), 10**7, 20, interruption)

@@ -108,7 +108,7 @@ def test_exchanges_that_contradict_each_other_tell_nothing_and_say_so() -> None:
     )
     facts = replace(facts, exchanges=(replace(pair, stamps=stamps),))
     (warning,) = clock_offsets(facts).warnings
-    assert warning.startswith("clock-unknown: what base and robot exchanged contradicts itself")
+    assert warning.startswith("clock-unknown: the time stamps of base and robot contradict each other")
     rows = summarise(samples(lanes, facts), facts)
     assert row(rows, "source→relay")["latency_p50_ns"] is None
     none = replace(pair, stamps=exchanges_of([]))

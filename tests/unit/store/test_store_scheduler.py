@@ -42,7 +42,7 @@ def test_times_move_to_another_clock() -> None:
         (8, struct.pack("<I", 2), "version 2"),
         (12, struct.pack("<I", 24), "24 bytes"),
         (16, struct.pack("<Q", 1 << 60), "claimed"),
-        (40, struct.pack("<q", 300), "no time"),
+        (40, struct.pack("<q", 300), "not a valid time range"),
         (HEADER_BYTES, struct.pack("<q", 0), "has no time"),
         (HEADER_BYTES + 8, b"\x63", "kind 99"),
         (HEADER_BYTES + 9, b"\x63", "state"),

@@ -55,7 +55,7 @@ def test_a_home_that_is_not_there_is_named(product: Product, tmp_path: Path) -> 
     for home in (tmp_path / "absent", file, "/" + "x" * 300):  # the last: a name that no system takes
         found = look_for(product, {product.variable: str(home)})
         assert found.home is None
-        assert found.lacking == f"{product.variable} is '{home}', which is no folder"
+        assert found.lacking == f"{product.variable} is '{home}', which is not a folder"
         assert found.lacking in found.says
 
 

@@ -50,8 +50,8 @@ def campaign(
         ({"late": 0.011}, "late", "1.1% of the deadlines were missed"),
         ({"late": 0.01}, "possible", ""),
         ({"lost": 1}, "possible", ""),
-        ({"n": 998, "lost": 1, "overwritten": 1}, "lossy", "0.2% of the messages did not come"),
-        ({"n": 400, "censored": 600}, "halt", "60% of the messages did not come"),
+        ({"n": 998, "lost": 1, "overwritten": 1}, "lossy", "0.2% of the messages did not arrive"),
+        ({"n": 400, "censored": 600}, "halt", "60% of the messages did not arrive"),
         ({"n": 0, "reasons": ("worker-hung: sink",)}, "halt", "worker-hung: sink"),
     ],
 )

@@ -281,7 +281,7 @@ def test_an_adapters_mistake_is_told_with_its_place(tmp_path: Path) -> None:
     answer = subprocess.run([*COMMAND, "--probe", str(library)], capture_output=True, timeout=30)
     assert json.loads(answer.stdout)["error"] == "NameError: name 'misspelt' is not defined (mine.py, line 2)"
     library.write_text(WRONG_PROBES.replace("{options!r}", "{'version': '1'}"))
-    with pytest.raises(AdapterError, match=r"probe gave \{'version': '1'\}; it must give Probe"):
+    with pytest.raises(AdapterError, match=r"probe returned \{'version': '1'\}; it must return Probe"):
         probed(load("mine", str(library)), {})
 
 
@@ -296,7 +296,7 @@ def test_a_misspelt_import_of_ours_is_not_taken_for_a_missing_package(tmp_path: 
 @pytest.mark.parametrize("answer", [None, 1, "yes"])
 def test_what_commit_gives_is_true_or_false(answer: object) -> None:
     assert accepted(True) and not accepted(False)
-    with pytest.raises(AdapterError, match=f"commit gave {answer!r}; it must give True"):
+    with pytest.raises(AdapterError, match=f"commit returned {answer!r}; it must return True"):
         accepted(answer)
 
 
