@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many messages a row of performance_test stands for.
+"""The number of messages behind a row of performance_test.
 
-A row says `floor(messages / time)`, so r per second in t seconds are at least r t and fewer than (r + 1) t
-messages; with k publishers or subscribers, each cut by itself, fewer than (r + k) t. Where t is much more
-than a second that is more than one number. Bytes per second (`data_received`) are cut as well, but are large
-numbers: messages of one size make them a fine scale, and the size follows from all rows together.
+A row contains `floor(messages / time)`, so r per second in t seconds are at least r t and fewer than (r + 1)
+t messages; with k publishers or subscribers, each rounded down separately, fewer than (r + k) t. If t is much
+longer than a second, several numbers fit. Bytes per second (`data_received`) are rounded down too, but are
+large numbers: with messages of one size they resolve more finely, and all rows together determine the size.
 
-The time: from 1.1.1 on `T_loop` is what the row was divided by. Up to 1.1.0 it is not: each row was divided
-by the time between two readings, which is that between the starts of two loops, so the *previous* row's own
-time and what it took to write it.
+The time: from 1.1.1 on, `T_loop` is the divisor of the row. Up to 1.1.0 it is not: the divisor of each row
+was the time between two readings, which is the time between the starts of two loops, that is, the *previous*
+row's own time plus the time to write it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from lagometer.exchange.imports.performance_test_rows import Row
 
 DIGITS_S = 6e-7  # times have six decimals in CSV
-SINGLE = 1.2e-7  # and went through a float of 24 bits
-JITTER_S = 1e-3  # up to 1.1.0: how much two loops may differ in how late a sleep of a second ends
+SINGLE = 1.2e-7  # and passed through a float with 24 bits
+JITTER_S = 1e-3  # up to 1.1.0: the most by which two loops' one-second sleeps may differ in lateness
 AFTER_IGNORED_S = (
     2e-3  # likewise: where rows before the first one were ignored, so its divisor is its own time
 )
