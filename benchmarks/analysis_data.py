@@ -40,8 +40,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Layout:
-    """How `rows` samples are distributed: the number of cells, and the trials of each (one file per
-    trial)."""
+    """How `rows` samples are distributed: cells, and trials per cell (one file per trial)."""
 
     name: str
     rows: int

@@ -69,8 +69,7 @@ def in_a_process(workers: int) -> dict[str, float]:
 
 
 def growth(rows: list[dict[str, float]], name: str) -> float:
-    """The growth of a figure from a tenth of the most workers to the most, minus the figure for the
-    fewest."""
+    """Growth from a tenth of the most workers to the most; both figures minus that of the fewest."""
     base = rows[0][name]
     last = rows[-1]
     tenth = next(row for row in rows if row["workers"] * 10 == last["workers"])

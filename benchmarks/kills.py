@@ -320,8 +320,7 @@ def space_of(pid: int | str) -> str:
 
 
 def inside(spaces: set[str], before_s: float) -> list[int]:
-    """Processes in these namespaces that began before a time since boot, since namespace numbers are
-    reused."""
+    """Processes in these namespaces that began before a time since boot: numbers are reused."""
     found = []
     for name in (entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         with contextlib.suppress(OSError, IndexError):

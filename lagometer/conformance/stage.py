@@ -185,8 +185,7 @@ class Stage:
         self._writers = [other for other in self._writers if other != endpoint]
 
     def meet(self, seconds: float = MEET_S) -> None:
-        """Sends probes until each subscriber hears all publishers of its topic and domain. Raises
-        `NotMet`."""
+        """Sends probes until each subscriber hears every publisher of its topic and domain, else `NotMet`."""
         deadline = time.monotonic() + seconds
         pause_s = PAUSE_S
         while missing := self._missing():

@@ -44,8 +44,7 @@ class Buckets:
         return int(self.index(np.array([self.highest_ns], dtype=np.int64))[0]) + 1
 
     def index(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The counter of each value: the leading bit selects the bucket, the following bits the
-        sub-bucket."""
+        """The counter of each value: the leading bit selects the bucket, the next bits the sub-bucket."""
         masked = values | ((1 << self.sub_bucket_bits) - 1)
         # frexp gives the exact bit length only for exact doubles; above 2^53 rounding could add a bit.
         length = np.frexp((masked >> 1).astype(np.float64))[1].astype(np.int64) + 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a study's file, or a mapping that stands for one, to a checked `Study`."""
+"""Reads a study's file, or an equivalent mapping, into a checked `Study`."""
 
 from __future__ import annotations
 

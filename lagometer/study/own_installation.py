@@ -107,7 +107,7 @@ def look_for(product: Product, environment: Mapping[str, str] | None = None) -> 
 def without_adapter(
     adapters: Collection[str], environment: Mapping[str, str] | None = None
 ) -> Iterator[Installation]:
-    """What was found of each product for which none of these adapters stands."""
+    """What was found of each product that none of these adapters supports."""
     for product in PRODUCTS.values():
         if product.name not in adapters:
             yield look_for(product, environment)

@@ -32,7 +32,7 @@ FACTOR_KEYS = (
     "adapter",
 )
 TOPIC_KEYS = (*FACTOR_KEYS, "deadline")
-DEADLINE = "deadline_period"  # the factor that the key `deadline` of a topic stands for
+DEADLINE = "deadline_period"  # the factor that a topic's key `deadline` sets
 
 
 def read_topics(

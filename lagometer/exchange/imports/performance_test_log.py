@@ -39,8 +39,7 @@ from lagometer.exchange.imports.performance_test_head import Head
 from lagometer.exchange.imports.performance_test_rows import Row, Table, read_table
 from lagometer.exchange.imports.source import Source
 
-# The minimum latency of a loop without messages: largest double (infinite in milliseconds) or largest
-# integer.
+# The minimum of a loop without messages: the largest double (infinite in milliseconds) or integer.
 EMPTY_INTEGER_S, LARGEST_S = 9e9, 1e300
 INTEGER_LIMIT = 0.99 * 2.0**63  # slightly less, since the mean has four digits in CSV
 

@@ -90,8 +90,7 @@ def _make(task: Task, samples: pl.DataFrame, edges: dict[str, EdgeRows] | Campai
 
 
 def _add_latencies(task: Task, edge: str, latencies: npt.NDArray[np.int64], result: Made) -> None:
-    """Keeps latencies until the cell is done, or converts them to its curve at once: one trial has no
-    band."""
+    """Keeps latencies until the cell is done, or makes its curve at once: one trial has no band."""
     if not task.curves:
         result.latencies[edge] = latencies
         return

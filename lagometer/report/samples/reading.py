@@ -45,8 +45,7 @@ _SERIES = (
 
 @dataclass(frozen=True)
 class Wanted:
-    """One file of samples. series: whether more than latencies is needed; payload: whether its bytes are,
-    too."""
+    """One file of samples. series: also reads more than latencies; payload: also reads its bytes."""
 
     cell: str
     trial: int
