@@ -47,7 +47,7 @@ def scheduler_path() -> Path:
 
 
 def listen_path() -> Path:
-    """The program `lagometer-listen`; LAGOMETER_LISTEN overrides. Raises SetupMissing, as without Fast DDS."""
+    """The program `lagometer-listen`; LAGOMETER_LISTEN overrides. Raises SetupMissing: needs Fast DDS."""
     return _program("lagometer-listen", "LAGOMETER_LISTEN")
 
 
