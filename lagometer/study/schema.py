@@ -98,7 +98,7 @@ class Study:
     scale: str | None = None  # the name of the chosen scale
     parts: Mapping[str, Study] = field(
         default_factory=dict
-    )  # by name: each with its own matrix and phases
+    )  # by name: each with a matrix and phases of its own
     exclude: tuple[str, ...] = ()
     source: str = "study"
     path: Path | None = None

@@ -23,7 +23,7 @@ DIGITS_S = 6e-7  # times have six decimals in CSV
 SINGLE = 1.2e-7  # and passed through a float with 24 bits
 JITTER_S = 1e-3  # up to 1.1.0: the most by which two loops' one-second sleeps may differ in lateness
 AFTER_IGNORED_S = (
-    2e-3  # likewise, if rows before the first one were ignored, so its divisor is its own time
+    2e-3  # likewise, if rows before the first one were ignored, since its divisor is then its own time
 )
 
 
