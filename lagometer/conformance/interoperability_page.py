@@ -110,7 +110,7 @@ def contradictions(
 ) -> Iterator[str]:
     """Where adapters' declarations about each other contradict the results, and pairs that nobody tested.
 
-    Lists a party that never ran.
+    Skips a party that never ran at all; the page marks it as such.
     """
     tested = {pair.publisher for pair in verdicts}
     outcomes: dict[tuple[str, str], set[str]] = {}

@@ -116,7 +116,7 @@ class Reported(_Part):
 
     values: what it then reports, by the option's value; null: it is missing; for a value that is not listed,
     this setting shows nothing. times: the factor by which it reports a number; vendors: the vendor's own
-    value, at which the setting is missing, if the option has no default.
+    value, which is omitted, if the option has no default.
     """
 
     setting: str
