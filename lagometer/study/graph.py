@@ -55,7 +55,7 @@ class Rule:
     study's factor `work`, which applies only to relays. period_ns: of a timer; None follows the study's
     factor `rate`. offset_ns: of a timer's first firing. jitter_ns: of a timer: each firing is late by up to
     this, drawn evenly. schedule: of a timer that follows the rate; spread: of the work, None for a constant.
-    step: distinguishes rules of a node with the same topics, so that each draws its own values.
+    step: distinguishes rules of a node that write the same topics, so that each draws its own values.
     """
 
     node: str
