@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does an adaptive cell come to the figure of a run of 60 s, in at most a fifteenth of its time?
+"""Does an adaptive cell reach the figure of a run of 60 s, in at most a fifteenth of its time?
 
-For each of the named cells the adaptive run, a run of 60 s and a second run of 60 s follow one another (or
-the other way round, by the seed). The error is adaptive p50 over that of the run beside it, less one; the
-noise floor is the same of the two long runs. A cell agrees if its error is at most the larger of 5 % and the
-floor. It passes if at least 90 % of the cells agree, each in at most a fifteenth of the long run's time: both
-from the first process to the samples on the disk. The adaptive runs have no control cell, since a campaign
-shares one among all its cells.
+For each of the named cells the adaptive run, a run of 60 s and a second run of 60 s follow one another (or in
+reverse order, by the seed). The error is the adaptive p50 over that of the adjacent run, minus one; the noise
+floor is the same for the two long runs. A cell agrees if its error is at most the larger of 5 % and the
+floor. The benchmark passes if at least 90 % of the cells agree, each in at most a fifteenth of the long run's
+time: both times count from the first process to the samples on the disk. The adaptive runs have no control
+cell, since a campaign shares one among all its cells.
 
-What the machine allows is printed beside it: each long run is cut into fifteen parts, and `parts` is the
-share of them whose p50 agrees with that of the whole run by the same limit. No run that spends a fifteenth of
-the time at once, however clever, can be expected to do better than that.
+It also prints what the machine allows: each long run is cut into fifteen parts, and `parts` is the share of
+them whose p50 agrees with that of the whole run by the same limit. No run that spends a fifteenth of the time
+in one piece can be expected to do better.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from lagometer.store.reader import Campaign, open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
 
 ADAPTERS = ("cyclonedds", "fastdds", "zeromq")  # middleware; a bare transport is an easier case
-# From a bare hop at a high rate to pipelines whose relays work, as a robot's nodes do, at a low one. Of bare
-# hops the long run's own parts often differ by more than what is looked for (`parts`), so there is one alone.
+# From a bare hop at a high rate to pipelines whose relays work, as a robot's nodes do, at a low rate. With
+# bare hops the long run's own parts often differ by more than the tolerance (`parts`), so there is only one.
 DESIGNS = (
     ("pipeline-2", "none", "1KB", "5kHz"),
     ("pipeline-3", "busy-200us", "64B", "1kHz"),
@@ -48,8 +48,8 @@ DESIGNS = (
     ("pipeline-3", "busy-5ms", "16KB", "50Hz"),
 )
 VARIED = ("workload", "work", "payload", "rate")
-# Pinned: where threads may wander, a median mixes the ways in which they happened to lie. Tuned, as idle
-# states are the largest cause of what changes from second to second.
+# Pinned: if threads may migrate, a median mixes their random placements. Tuned, since idle states cause most
+# of the variation from second to second.
 FACTORS = {"placement": "process-per-node", "cpus": "spread", "tuning": "latency"}
 CELLS = [
     {"adapter": adapter, **dict(zip(VARIED, design, strict=True)), **FACTORS}
@@ -58,7 +58,7 @@ CELLS = [
 COUNT = 20
 LONG_S, SMOKE_LONG_S = 60, 3
 TIME_SHARE = 15
-CELL_TIME_SHARE = 0.95  # of what it may take: the last trial may last longer than those before
+CELL_TIME_SHARE = 0.95  # of its limit: the last trial may take longer than the earlier ones
 CELL_TIME_MIN_S = 3.8
 ERROR_MAX = 0.05
 SHARE_MIN = 0.9
@@ -76,7 +76,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class LongRun:
-    """One long trial: its p50 in ns, that of each of its parts, and all the time that it took in s."""
+    """One long trial: its p50 in ns, the p50 of each of its parts, and its total time in s."""
 
     p50_ns: float
     parts_ns: list[float]
@@ -84,7 +84,7 @@ class LongRun:
 
 
 def run(cell: Mapping[str, Any], read: Callable[[Campaign], Read], **keys: Any) -> Read:
-    """Carries out one cell as a campaign, and reads what it stored before that is removed."""
+    """Runs one cell as a campaign, and reads its results before they are removed."""
     named = {"name": "adaptive", "machine_floor": "off", "matrix": dict(cell)}
     study = study_from_mapping({**named, **keys}, "adaptive benchmark")
     adapters = discover_adapters()
@@ -98,7 +98,7 @@ def run(cell: Mapping[str, Any], read: Callable[[Campaign], Read], **keys: Any) 
 
 
 def read_long(campaign: Campaign) -> LongRun | str:
-    """The one trial of a long run, or why it is not valid."""
+    """The only trial of a long run, or why it is not valid."""
     row = campaign.cells.filter(pl.col("edge") == "end-to-end").row(0, named=True)
     if not row["valid"]:
         return str(row["reasons"])
@@ -108,7 +108,7 @@ def read_long(campaign: Campaign) -> LongRun | str:
 
 
 def long_run(cell: Mapping[str, Any], seconds: int) -> LongRun:
-    """One long trial. One that fails is made again once."""
+    """One long trial; retries a failed one once."""
     for _ in range(ATTEMPTS):
         found = run(cell, read_long, duration=f"{seconds}s", warmup="300ms", drain="100ms")
         if isinstance(found, LongRun):
@@ -117,7 +117,7 @@ def long_run(cell: Mapping[str, Any], seconds: int) -> LongRun:
 
 
 def read_adaptive(campaign: Campaign) -> dict[str, Any]:
-    """What an adaptive run came to."""
+    """The results of an adaptive run."""
     estimates = pl.read_parquet(campaign.directory / "estimates.parquet")
     chosen = (pl.col("edge") == "end-to-end") & (pl.col("quantity") == "latency_p50")
     row = estimates.filter(chosen).row(0, named=True)
@@ -161,7 +161,7 @@ def measure(cell: Mapping[str, Any], seconds: int, forward: bool) -> dict[str, A
 
 
 def attempt(cell: Mapping[str, Any], seconds: int, forward: bool) -> dict[str, Any]:
-    """A row for the table; a cell that can't be measured does not agree."""
+    """A row of the table; a cell that can't be measured does not agree."""
     name = "/".join(str(cell[key]) for key in ("adapter", *VARIED))
     try:
         return {"cell": name, **measure(cell, seconds, forward), "problem": None}
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     generator = random.Random(given.seed)
     seconds, count = (SMOKE_LONG_S, 2) if given.smoke else (given.long, given.cells)
     cells = generator.sample(CELLS, count)
-    # Shorter runs leave no time for six trials in a fifteenth of theirs: then the time is not judged.
+    # A fifteenth of a shorter run is too short for six trials: then the time is not judged.
     whole = seconds >= LONG_S
     print(
         f"{'cell':<41} {'adaptive':>9} {'long, µs':>9} {'second':>9} {'error':>8} {'floor':>8}  parts trials",

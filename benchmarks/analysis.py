@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a hundred million samples to a report: `lagometer report` against well-written pandas, in turns.
 
-The same samples lie as one cell of 20 trials and as 3,630 cells. Both sides are fresh processes on the
-same files, which have just been read, so that neither waits for a disk that the other spared it: ours writes
-the whole report, pandas (analysis_pandas.py) only the figures that a report needs of the samples. Every
-figure is compared. Passes if ours is at least three times as fast in both layouts, stays within 4 GiB
-resident, and no figure differs by more than 1 ns. `--smoke`: a million samples; only the figures count.
+The same samples are stored as one cell of 20 trials and as 3,630 cells. Both sides are fresh processes on the
+same files, which have just been read, so that neither side waits for a disk that the other does not wait for.
+Ours writes the whole report, pandas (analysis_pandas.py) only the figures that a report needs from the
+samples. Every figure is compared. Passes if ours is at least three times as fast in both layouts, stays
+within 4 GiB resident, and no figure differs by more than 1 ns. `--smoke`: a million samples; only the figures
+count.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ RESIDENT_MAX_BYTES = 4 * 1024**3
 DIFFERENCE_MAX_NS = 1
 COUNTED = ("n", "lost", "migrations_sender", "migrations_receiver")
 READ_BYTES = 1 << 20
-BYTES_PER_ROW = 25  # on the disk, generously
+BYTES_PER_ROW = 25  # on the disk, a generous estimate
 DATA = re.compile(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One process: how long it took, and the most memory that it held."""
+    """One process: its time and its peak memory."""
 
     seconds: float
     resident_bytes: int
@@ -50,7 +51,7 @@ class Run:
 
 @dataclass
 class Differences:
-    """What a comparison of figures found. worst_ns: the largest difference of two latencies."""
+    """The results of a comparison of figures. worst_ns: the largest difference of two latencies."""
 
     compared: int = 0
     worst_ns: int = 0
@@ -70,7 +71,7 @@ class Differences:
 
 
 def layouts(rows: int, smoke: bool) -> list[Layout]:
-    """The two ways in which the samples lie."""
+    """The two layouts of the samples."""
     return [
         Layout("one cell", rows, cells=1, trials=4 if smoke else 20),
         Layout("many cells", rows, cells=36 if smoke else 3630, trials=1),
@@ -78,8 +79,8 @@ def layouts(rows: int, smoke: bool) -> list[Layout]:
 
 
 def warm(directory: Path) -> None:
-    """Has every file read once, and whatever is to be written written: some kernels drop what nobody asked
-    for in a while, so the side that comes first would pay for both.
+    """Reads every file once, and flushes pending writes: some kernels evict files that are unused for a
+    while, so the first side would pay for both.
     """
     os.sync()
     for path in directory.rglob("*.parquet"):
@@ -89,7 +90,7 @@ def warm(directory: Path) -> None:
 
 
 def timed(command: list[str], directory: Path) -> Run:
-    """Runs a program to its end on warm files. Raises RuntimeError with what it said if it fails."""
+    """Runs a program to its end on warm files. Raises RuntimeError with its output if it fails."""
     warm(directory)
     with tempfile.TemporaryFile() as said:
         began = time.perf_counter()
@@ -104,7 +105,7 @@ def timed(command: list[str], directory: Path) -> Run:
 
 
 def differences(report: dict[str, Any], pandas: dict[str, Any]) -> Differences:
-    """Compares every figure that pandas made with the report's."""
+    """Compares every figure from pandas with the report's."""
     found = Differences()
     curves = {(each["cell"], each["edge"]): each for each in report["curves"]}
     for cell, edges in pandas["curves"].items():
@@ -123,7 +124,7 @@ def differences(report: dict[str, Any], pandas: dict[str, Any]) -> Differences:
 
 
 def measure(layout: Layout, directory: Path, place: Path, rounds: int, smoke: bool) -> dict[str, Any]:
-    """Both sides in turns on one layout; the row of the result. They write into `place`."""
+    """Both sides in turns on one layout; returns the row of the result. They write into `place`."""
     page, figures = place / "report.html", place / "figures.json"
     lagometer = [sys.executable, "-m", "lagometer.cli.main", "report", str(directory), "--out", str(page)]
     pandas = [sys.executable, str(ROOT / "benchmarks" / "analysis_pandas.py"), str(directory), str(figures)]
@@ -157,7 +158,7 @@ def measure(layout: Layout, directory: Path, place: Path, rounds: int, smoke: bo
 
 
 def show(row: dict[str, Any]) -> None:
-    """One layout, readable."""
+    """Prints one layout for people."""
     middle = sorted(row["lagometer_s"])[len(row["lagometer_s"]) // 2]
     pandas = sorted(row["pandas_s"])[len(row["pandas_s"]) // 2]
     print(f"{row['what']}: {'pass' if row['pass'] else 'FAIL'}")

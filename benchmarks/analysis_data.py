@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a campaign of a given size for `make bench-analysis`: the files that `lagometer run` would write.
 
-Times are drawn, not measured: a lognormal body with a spike at a fixed spacing and rare stalls, few messages
-lost, CPUs that change now and then. Everything else goes through the same code as a real campaign's.
+Times are random, not measured: a lognormal body with a spike at a fixed spacing and rare stalls, few lost
+messages, CPUs that change now and then. Everything else uses the same code as a real campaign.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Layout:
-    """How `rows` samples are spread: so many cells, each with so many trials (one file a trial)."""
+    """How `rows` samples are distributed: cells, and trials per cell (one file per trial)."""
 
     name: str
     rows: int
@@ -49,7 +49,7 @@ class Layout:
 
     @property
     def messages(self) -> int:
-        """Messages of one trial; each is a row on both edges."""
+        """The messages of one trial; each is a row on both edges."""
         return -(-self.rows // (self.cells * self.trials * len(EDGES)))
 
     def ids(self) -> list[str]:
@@ -60,8 +60,8 @@ class Layout:
 def write_campaign(directory: Path, layout: Layout, seed: int = 1) -> Path:
     """Writes the campaign into `directory` and returns it.
 
-    Other processes make the samples, so that this one stays small: a child's greatest resident size would
-    begin at its parent's.
+    Other processes make the samples, so that this one stays small: a child's peak resident size starts at its
+    parent's.
     """
     directory.mkdir(parents=True)
     keys = [(cell, trial) for cell in layout.ids() for trial in range(layout.trials)]
@@ -85,12 +85,12 @@ def write_campaign(directory: Path, layout: Layout, seed: int = 1) -> Path:
 
 
 def _write_estimates(directory: Path) -> None:
-    """What `lagometer run` writes last; without it each report would make it again."""
+    """The estimates, which `lagometer run` writes last; without them each report would compute them again."""
     form.write_estimates(make_estimates(open_campaign(directory)), directory / form.ESTIMATES)
 
 
 def _write_trial(directory: Path, layout: Layout, seed: int, number: int) -> pl.DataFrame:
-    """One trial's samples on the disk; returns its rows of cells.parquet."""
+    """Writes one trial's samples; returns its rows of cells.parquet."""
     place, trial = divmod(number, layout.trials)
     cell, payload_bytes = layout.ids()[place], PAYLOAD_BYTES_MIN + place
     samples = _samples(np.random.default_rng([seed, number]), layout.messages, payload_bytes)
@@ -101,7 +101,7 @@ def _write_trial(directory: Path, layout: Layout, seed: int, number: int) -> pl.
 
 
 def _samples(generator: np.random.Generator, messages: int, payload_bytes: int) -> pl.DataFrame:
-    """Both edges of one trial; in a pipeline of two nodes, end-to-end says the same as the edge."""
+    """Both edges of one trial; in a pipeline of two nodes, end-to-end equals the edge."""
     intended = BEGIN_NS + np.arange(messages, dtype=np.int64) * PERIOD_NS
     publish = intended + generator.integers(1_000, 9_000, messages)
     latency = (20_000 * generator.lognormal(0.0, 0.25, messages)).astype(np.int64)
@@ -110,7 +110,7 @@ def _samples(generator: np.random.Generator, messages: int, payload_bytes: int) 
     latency[stalls] += generator.integers(500_000, 4_000_000, int(stalls.sum()))
     taken = publish + latency
     lost = generator.random(messages) < 0.0002
-    lost[-1] = False  # a later message was taken, so the others are lost and not censored
+    lost[-1] = False  # a later message was taken, so the others are lost, not censored
     phase = np.where(np.arange(messages) < min(WARM_UP_MESSAGES, messages // 10), "warm-up", "measure")
     edge = pl.DataFrame(
         {

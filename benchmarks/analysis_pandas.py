@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report's figures from a campaign's samples, written as well as pandas allows; run as a program.
+"""The report's figures from a campaign's samples, as fast as pandas allows; run as a program.
 
-`python analysis_pandas.py DIR FIGURES.json`: reads only the columns that are needed, keeps edges as integers,
-never touches a text per message, and sorts each group's latencies once. `make bench-analysis` holds
-`lagometer report` against it and checks the report's figures with it, so it shares no code with the package.
+`python analysis_pandas.py DIR FIGURES.json`: reads only the necessary columns, stores edges as integers, uses
+no text per message, and sorts each group's latencies once. `make bench-analysis` compares `lagometer report`
+with it and checks the report's figures against it, so it shares no code with the package.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COLUMNS = ["edge", "publish_ns", "taken_ns", "cpu_publish", "cpu_taken", "phase"
 CURVE_COLUMNS = ["edge", "publish_ns", "taken_ns", "phase", "outcome"]
 BEYOND = 10  # samples that must lie beyond a quantile
 SLOWEST = 20
-SERIES_MAX = 1200  # as many series as the report draws; beyond them only curves are computed
+SERIES_MAX = 1200  # the number of series in the report; beyond it only curves are computed
 
 
 def probabilities(count: int) -> np.ndarray:
@@ -42,7 +42,7 @@ def curve(latency: pd.Series) -> dict[str, Any]:
 
 
 def series(rows: pd.DataFrame, delivered: pd.DataFrame) -> dict[str, Any]:
-    """What the report says of one trial's edge: lost, slowest messages, changes of CPU."""
+    """The report's figures for one trial's edge: lost, slowest messages, CPU changes."""
     slowest = delivered["latency"].nlargest(SLOWEST)
     sender, receiver = rows["cpu_publish"].to_numpy(), delivered["cpu_taken"].to_numpy()
     return {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sleeps until the times of a schedule and does nothing else: what the machine itself is late by.
+ * Sleeps until the times of a schedule and does nothing else: measures the machine's own lateness.
  *
  *   bare_sleep TIMERS PERIOD_NS SECONDS LATE_NS threads|processes
  *
- * Each timer has a thread, or a process, of its own; the first times of the timers lie evenly within a period. Prints
- * how many times there were, and how many of them were reached more than LATE_NS late. */
+ * Each timer has its own thread or process; the first times of the timers are evenly spaced within a period. Prints
+ * the number of times, and how many of them were reached more than LATE_NS late. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct timer {
 
 static void* run(void* argument) {
   struct timer* const timer = argument;
-  prctl(PR_SET_TIMERSLACK, 1); /* as the workers have it */
+  prctl(PR_SET_TIMERSLACK, 1); /* as in the workers */
   for (long long due_ns = timer->first_ns; due_ns < end_ns; due_ns += period_ns) {
     const struct timespec due = {.tv_sec = due_ns / second_ns, .tv_nsec = due_ns % second_ns};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) != 0) continue;

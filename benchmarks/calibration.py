@@ -2,19 +2,19 @@
 """Is `compare` right about real trials: no alarm where nothing changed, and +5 % found where it was injected?
 
 *False alarms.* A build against itself: trials of three cells, in randomised blocks, by the ordinary run. Each
-comparison takes the next 12 valid trials of each cell (in the order of time), draws in each two neighbours
-which is A and which B, and compares the three cells as one family. No trial is in two comparisons and none is
-resampled: all are fresh. It passes with at most 10 false alarms in 200 comparisons (alpha is 2 %).
+comparison takes the next 12 valid trials of each cell (in the order of time), draws for each two neighbours
+which is A and which is B, and compares the three cells as one family. No trial is in two comparisons and none
+is resampled. It passes with at most 10 false alarms in 200 comparisons (alpha is 2 %).
 
 *Power.* Short pilots measure cells of four adapters wrapped by the adapter `faulty`, twice in each block, and
-pick the cell whose two trials of a block differ least. A long one (fresh: the first was picked for being low)
-measures that cell's median, and how the two differ. From it follows, as `plan --detect 5%` says it for two
-cells of one campaign, how many trials a comparison needs. Then two cells are run in randomised blocks: the
-same one, and one whose worker spins within publish for 5 % of that median (the fault `spin`: after the stamp
-of publishing, before the middleware sees the message). Each comparison takes the next so many blocks and
-goes block by block, as `compare --by` does; again all are fresh. It passes if the +5 % is found in at least
-95 % of the comparisons: 60 of them, or fewer (at least 20) where a machine is so unsteady that 60 took more
-than 40 minutes. One on which 20 took more than two hours fails.
+pick the cell whose two trials of a block differ least. A long pilot with new trials (the first was picked for
+a small difference) measures that cell's median, and how the two differ. These determine the number of trials
+for a comparison, as in `plan --detect 5%` for two cells of one campaign. Then two cells run in randomised
+blocks: the same one, and one whose worker spins within publish for 5 % of that median (the fault `spin`:
+after the stamp of publishing, before the middleware sees the message). Each comparison takes this number of
+further blocks and goes block by block, as `compare --by` does; again no trial is reused. It passes if the +5
+% is found in at least 95 % of the comparisons: 60 of them, or fewer (at least 20) if the machine is so
+unsteady that 60 would take more than 40 minutes. If 20 would take more than two hours, it fails.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from lagometer.store.reader import Campaign, open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
 from lagometer.study.adapter import Adapter
 
-# Pinned: where threads may wander, a median mixes the ways in which they happened to lie.
+# Pinned: if threads may migrate, a median mixes their random placements.
 FACTORS = {"workload": "pipeline-3", "payload": "64B", "rate": "1kHz", "cpus": "spread"}
 ONE_PUBLISH = {"workload": "pipeline-2"}  # so that the spin is in each latency once
 FAULTY, SPINNING = "faulty", "faulty-spinning"  # the adapter without a fault, and with the injected one
 PHASES = {"duration": "200ms", "warmup": "30ms", "drain": "10ms", "control": "none"}
 ADAPTERS = ("shm", "udp", "cyclonedds")
 STEADY_ADAPTERS = (*ADAPTERS, "zeromq")
-# What the steadiest cell is looked for among, beside the adapters. Fast messages find caches warm, and a busy
-# poll waits for no wake-up: both vary less where neighbours use the same host.
+# Candidates for the steadiest cell, in addition to the adapters. Fast messages find warm caches, and a busy
+# poll waits for no wake-up: both vary less if neighbours use the same host.
 CANDIDATES: tuple[Mapping[str, str], ...] = ({}, {"dispatch": "poll", "rate": "5kHz"})
 EFFECT, SMOKE_EFFECT = 0.05, 1.0
 FOUND_MIN = 0.95
@@ -57,9 +57,9 @@ FOUND_OF_LEAST, POWER_S = 20, 40 * 60
 POWER_S_MAX = 2 * 60 * 60
 ALARMS_MAX_OF_200 = 10
 PICK_BLOCKS, PILOT_BLOCKS = 12, 60
-AT_ONCE = 5  # comparisons from one campaign, whose samples are on the disk meanwhile
-CAMPAIGNS_MAX_FACTOR = 3  # of as many as were needed if all trials were valid
-TRIAL_S = 0.35  # what a trial takes in all, about
+AT_ONCE = 5  # comparisons from one campaign, whose samples occupy the disk
+CAMPAIGNS_MAX_FACTOR = 3  # of the number needed if all trials were valid
+TRIAL_S = 0.35  # the approximate total time of a trial
 
 
 Block = Mapping[str, Numbers]  # the latencies of one trial of each cell, in the study's order
@@ -67,16 +67,16 @@ Block = Mapping[str, Numbers]  # the latencies of one trial of each cell, in the
 
 @dataclass(frozen=True)
 class Size:
-    """How much is done."""
+    """The size of the benchmark."""
 
     comparisons: int
     adapters: tuple[str, ...]
-    steady_adapters: tuple[str, ...]  # the steadiest of them has the effect injected
+    steady_adapters: tuple[str, ...]  # the effect is injected into the steadiest of them
     found_of: int  # comparisons with the effect injected
     pick: int  # blocks of each of the short pilots
     pilot: int  # and of the long one
     effect: float
-    trials_max: int | None = None  # of one comparison with the effect, whatever was predicted
+    trials_max: int | None = None  # of one comparison with the effect, regardless of the prediction
 
 
 WHOLE = Size(200, ADAPTERS, STEADY_ADAPTERS, 60, PICK_BLOCKS, PILOT_BLOCKS, EFFECT)
@@ -96,19 +96,19 @@ def valid_blocks(campaign: Campaign) -> list[Block]:
 
 @dataclass(frozen=True)
 class Trials:
-    """What trials are made of. over: what `faulty` stands on; spin_ns: what `faulty-spinning` injects."""
+    """The definition of trials. over: the adapter below `faulty`; spin_ns: the spin of `faulty-spinning`."""
 
     matrix: Mapping[str, Any]
     over: str | None = None
     spin_ns: int = 0
 
     def blocks(self, trials: int, seed: int) -> list[Block]:
-        """The blocks in which all cells are valid, from a campaign of the ordinary kind."""
+        """The blocks in which all cells are valid, from an ordinary campaign."""
         with tempfile.TemporaryDirectory(prefix="lagometer-calibration-") as folder:
             return valid_blocks(open_campaign(self.run(trials, seed, Path(folder))))
 
     def run(self, trials: int, seed: int, folder: Path) -> Path:
-        """Carries out a campaign; returns where it lies."""
+        """Runs a campaign; returns its folder."""
         keys = {"name": "calibration", "trials": str(trials), "seed": str(seed), **PHASES}
         options = {} if self.over is None else {"options": {FAULTY: {"over": self.over}}}
         mapping = {**keys, **options, "matrix": {**FACTORS, **self.matrix}}
@@ -121,9 +121,9 @@ class Trials:
         return folder / "out"
 
     def _adapters(self) -> dict[str, Adapter]:
-        """A study gives an adapter one set of options; so the one with the fault has a name of its own.
+        """A study gives an adapter one set of options, so the adapter with the fault has its own name.
 
-        Without spin_ns the two do the same.
+        Without spin_ns the two behave the same.
         """
         if self.over is None:
             return discover_adapters()
@@ -139,9 +139,9 @@ class Trials:
 
 
 def comparisons(made: Trials, trials: int, wanted: int, seed: int) -> Iterator[list[Block]]:
-    """Gives so many times the next `trials` valid blocks, none of them twice.
+    """Yields `wanted` times the next `trials` valid blocks, each block once.
 
-    Raises RuntimeError if too many trials fail for that.
+    Raises RuntimeError if too many trials fail.
     """
     left: list[Block] = []
     given = campaigns = 0
@@ -158,7 +158,7 @@ def comparisons(made: Trials, trials: int, wanted: int, seed: int) -> Iterator[l
 
 
 def false_alarms(size: Size, seed: int) -> dict[str, Any]:
-    """Compares a build with itself so many times."""
+    """Compares a build with itself `size.comparisons` times."""
     generator = random.Random(seed)
     alarms: list[dict[str, Any]] = []
     judged = {"p50": 0, "p99": 0}
@@ -190,7 +190,7 @@ def false_alarms(size: Size, seed: int) -> dict[str, Any]:
 
 
 def _drawn(cell: str, trials: Sequence[Numbers], generator: random.Random) -> Pair:
-    """Of each two neighbours in time one is A and the other is B, by lot."""
+    """Of each two neighbours in time, one is A and the other B, at random."""
     a, b = [], []
     for one, other in zip(trials[::2], trials[1::2], strict=True):
         first, second = (one, other) if generator.random() < 0.5 else (other, one)
@@ -217,7 +217,7 @@ def steadiest(size: Size, seed: int) -> Trials:
 
 
 def power(size: Size, seed: int) -> dict[str, Any]:
-    """Injects the effect and looks how often it is found at the number of trials that is predicted."""
+    """Injects the effect and counts how often it is found at the predicted number of trials."""
     made = steadiest(size, seed + 3000)
     median_ns, detection = _pilot(made, size.pilot, size.effect, seed + 2000)
     spin_ns = max(1, round(size.effect * median_ns))
@@ -258,7 +258,7 @@ def power(size: Size, seed: int) -> dict[str, Any]:
 
 
 def _pilot(made: Trials, blocks: int, effect: float, seed: int) -> tuple[float, PairDetection]:
-    """The median in ns without the effect, and how many trials find it."""
+    """The median in ns without the effect, and the number of trials that find it."""
     with tempfile.TemporaryDirectory(prefix="lagometer-calibration-") as folder:
         pilot = open_campaign(made.run(blocks, seed, Path(folder)))
         cells = [str(item["id"]) for item in pilot.manifest["cells"]]
@@ -269,7 +269,7 @@ def _pilot(made: Trials, blocks: int, effect: float, seed: int) -> tuple[float, 
 
 
 def _side_by_side(blocks: Sequence[Block]) -> Pair:
-    """The two cells of these blocks, to be compared block by block."""
+    """The two cells of these blocks, for a comparison block by block."""
     before, after = blocks[0]  # in the study's order: without the spin, and with it
     a, b = ([block[cell] for block in blocks] for cell in (before, after))
     return Pair(before, after, a, b, blocks=[(place, place) for place in range(len(blocks))])
@@ -314,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(problem)
     whole = (
         size.comparisons >= WHOLE.comparisons and size.found_of >= WHOLE.found_of
-    )  # of which some may not be affordable
+    )  # the machine may have allowed fewer
     reached = problem is None and all(row["pass"] for row in rows)
     passed = problem is None if given.smoke else reached and whole
     more = {"smoke": given.smoke, "seed": given.seed, "seconds": time.monotonic() - began_s}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a trial costs the conductor by its number of workers: time, CPU time and memory, from 10 to 1,000.
 
-An agent that plays the workers takes nothing worth mentioning, so what is left is ours: plans, the
-conversation with each worker, records, figures, files. Passes where ten times the workers take at most
-`GROWTH_MAX` times the CPU time and the memory beyond that of a trial of ten.
+An agent that simulates the workers costs almost nothing, so the rest is ours: plans, the conversation with
+each worker, records, figures, files. Passes if ten times the workers take at most `GROWTH_MAX` times the CPU
+time and the memory beyond those of a trial with ten.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PHASES = {"duration": "1s", "warmup": "0s", "drain": "0s"}
 
 
 def one(workers: int) -> dict[str, float]:
-    """Carries out one trial in this process, and says what it took."""
+    """Runs one trial in this process, and returns its cost."""
     mapping = {
         "name": "conductor",
         **PHASES,
@@ -60,7 +60,7 @@ def one(workers: int) -> dict[str, float]:
 
 
 def in_a_process(workers: int) -> dict[str, float]:
-    """The same in a process of its own, whose memory nothing else has used before."""
+    """The same in a new process, whose memory nothing else has used before."""
     command = [sys.executable, __file__, "--one", str(workers)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
@@ -69,7 +69,7 @@ def in_a_process(workers: int) -> dict[str, float]:
 
 
 def growth(rows: list[dict[str, float]], name: str) -> float:
-    """By how much the figure grows from the second largest that is a tenth of the largest, less the least."""
+    """Growth from a tenth of the most workers to the most; both figures minus that of the fewest."""
     base = rows[0][name]
     last = rows[-1]
     tenth = next(row for row in rows if row["workers"] * 10 == last["workers"])

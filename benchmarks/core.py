@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What measuring costs: nanoseconds per message and side, and seconds per cell.
 
-Per message: CPU numbers and the record kept, beyond the clock reads and what an application touches anyway
-(stamping_cost.cpp says exactly what), in a tight loop and at 2 kHz with 4 MB of other memory touched between.
-Both the mean and the median over messages must hold: the median alone would hide what happens once in 63.
-Per cell: `overhead_s` of a pipeline of five nodes in five processes, namespaces included. `--smoke` is short
-and judges nothing but that it works.
+Per message: CPU numbers and the stored record, in addition to the clock reads and what an application touches
+anyway (see stamping_cost.cpp), in a tight loop and at 2 kHz with 4 MB of other memory touched between
+messages. Both the mean and the median over messages must hold: the median alone would hide what happens once
+in 63. Per cell: `overhead_s` of a pipeline of five nodes in five processes, including namespaces. `--smoke`
+is short and only checks that it works.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def overhead(adapter: str, trials: int) -> list[dict[str, Any]]:
 
 
 def detail(row: dict[str, Any]) -> str:
-    """What a row of the timed loops is made of."""
+    """The components of a row of the timed loops."""
     if "clock_read_ns" not in row:
         return ""
     return (

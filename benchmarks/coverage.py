@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a 95 % interval contains the truth, the decision when to stop included.
+"""Whether a 95 % interval contains the truth, including the decision when to stop.
 
-Each series is a cell of its own. It ends in the ways that cells of campaigns end: trials are added until
-`lagometer.stats.interval.sequential` stops it, by precision or at the most trials; or their number is
-fixed. Then p50 and p99 are estimated. The latencies have known quantiles (coverage_families.py). Beside
-each figure: how often it was printed, the median width over the truth, the width of an oracle (the middle
+Each series is a separate cell. It ends as cells of campaigns end: trials are added until
+`lagometer.stats.interval.sequential` stops it, by precision or at the most trials; or their number is fixed.
+Then p50 and p99 are estimated. The latencies have known quantiles (coverage_families.py). For each figure the
+table contains: how often it was printed, the median width over the truth, the width of an oracle (the middle
 95 % of the estimates of all series at as many trials), and the coverage of the i.i.d. bootstrap of the same
 messages (percentile interval, exactly: its limits are order statistics of binomial rank). Passes if every
-family covers at least 93 % of the times that it prints, and the bootstrap does not; so must the interval of
-the share of missed deadlines (coverage_misses.py). `--smoke` takes few series and judges only what so few
-can tell.
+family covers at least 93 % of the times that it prints, and the bootstrap does not; the interval of the share
+of missed deadlines must, too (coverage_misses.py). `--smoke` takes few series and judges only what so few can
+show.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from lagometer.stats.interval.sequential import Rule, decide, looks
 
 COVERAGE_MIN = 0.93
 CONFIDENCE = 0.95
-UNLIKELY = 1e-4  # a short form fails only if so few hits are this improbable at 95 % coverage
+UNLIKELY = 1e-4  # a short run fails only if so few hits are this improbable at 95 % coverage
 SERIES, SMOKE_SERIES = 1000, 25
 SERIES_AT_ONCE = 20  # in memory
 MESSAGES = 500  # per trial
 RULE = Rule(precision=0.05, trials_min=6, trials_max=60)
 LOOKS = tuple(looks(RULE))
-FIXED = (6, 30)  # trials of cells whose number is fixed
+FIXED = (6, 30)  # trials of cells with a fixed number
 COUNTS = tuple(sorted({*LOOKS, *FIXED}))
 PERMILLE = {"p50": 500, "p99": 990}
 PROCESSES = 2
@@ -58,18 +58,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One series and quantile: what was printed when the cell had ended. Limits are None if nothing was."""
+    """One series and quantile: what was printed at the end of the cell. Limits are None if nothing was."""
 
     ending: str
     quantity: str
-    precise: bool | None  # whether the precision was reached; None where none was asked for
+    precise: bool | None  # whether the precision was reached; None without one
     trials: int
     limits: tuple[float, float] | None
     naive: tuple[float, float]
 
 
 def carry_out(task: Task) -> tuple[Task, list[Outcome], dict[str, Floats]]:
-    """All series of a task; for the oracle the estimates of each at each number of trials."""
+    """All series of a task; for the oracle, the estimates of each at each number of trials."""
     generator = np.random.default_rng(task.seed)
     outcomes: list[Outcome] = []
     estimates: dict[str, list[Floats]] = {name: [] for name in PERMILLE}
@@ -91,7 +91,7 @@ def carry_out(task: Task) -> tuple[Task, list[Outcome], dict[str, Floats]]:
 
 
 def one_series(trials: list[Numbers]) -> Iterator[Outcome]:
-    """The whole procedure on one cell. Between looks it decides nothing, so only looks are asked for."""
+    """The whole procedure on one cell. It decides nothing between looks, so only looks are evaluated."""
     for look in LOOKS:
         decision = decide(trials[:look], RULE)
         if decision.stop:
@@ -103,7 +103,7 @@ def one_series(trials: list[Numbers]) -> Iterator[Outcome]:
 
 
 def printed_of(trials: list[Numbers], alpha: float, ending: str, precise: bool | None) -> Iterator[Outcome]:
-    """What is printed of a cell that has ended so."""
+    """What is printed for a cell that ended this way."""
     pool = Pool(trials)
     for name, permille in PERMILLE.items():
         found = pool.estimate(permille, alpha)
@@ -114,7 +114,7 @@ def printed_of(trials: list[Numbers], alpha: float, ending: str, precise: bool |
 
 
 def naive_interval(pool: Pool, permille: int) -> tuple[float, float]:
-    """The percentile interval of the bootstrap that takes all messages for independent, without drawing."""
+    """The percentile interval of the bootstrap that treats all messages as independent, without drawing."""
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = (float(stats.binom.ppf(each, pool.n, permille / 1000.0)) for each in (tail, 1.0 - tail))
     return float(pool.quantile(low / pool.n)), float(pool.quantile(high / pool.n))
@@ -147,7 +147,7 @@ def summarise(
 
 
 def figures(chosen: list[Outcome], truth: float, oracle: dict[int, float], smoke: bool) -> dict[str, Any]:
-    """What came of one quantile in all series of a family."""
+    """The results of one quantile in all series of a family."""
     printed = [each for each in chosen if each.limits is not None]
     limits = [each.limits for each in printed if each.limits is not None]
     covered = sum(low <= truth <= high for low, high in limits)
@@ -168,7 +168,7 @@ def figures(chosen: list[Outcome], truth: float, oracle: dict[int, float], smoke
 
 
 def oracle_widths(estimates: Floats) -> dict[int, float]:
-    """By number of trials the width that holds the middle 95 % of the estimates."""
+    """Number of trials → the width that contains the middle 95 % of the estimates."""
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(estimates, (tail, 1.0 - tail), axis=0)
     return dict(zip(COUNTS, (high - low).tolist(), strict=True))
@@ -208,7 +208,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def tasks(series: int, parts: int) -> list[Task]:
-    """Each family in so many parts, the costly ones (many trials) first."""
+    """Each family in `parts` parts, the costly ones (many trials) first."""
     each = math.ceil(series / parts)
     return [
         Task(shape, phi, min(each, series - part * each), (SHAPES.index(shape), round(100 * phi), part))
@@ -248,7 +248,7 @@ def main() -> int:
 
 
 def conclude(rows: list[dict[str, Any]], misses: list[dict[str, Any]], smoke: bool, seconds: float) -> int:
-    """The verdict; the i.i.d. bootstrap must fail, else the families would prove nothing."""
+    """The verdict; the i.i.d. bootstrap must fail, otherwise the families would prove nothing."""
     worst = min((row["covered_share"] for row in rows if row["printed"]), default=None)
     naive_worst = min(row["naive_covered_share"] for row in rows)
     every = [*rows, *misses]

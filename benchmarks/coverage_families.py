@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Latencies whose true quantiles are known: how messages hang together, times how they are distributed.
+"""Latencies with known true quantiles: combinations of a correlation between messages and a distribution.
 
-Messages of a trial follow a Gaussian AR(1) process; its coefficient is a family's `phi`. A monotone
-function turns its values into latencies (a Gaussian copula), so their distribution is exactly what is
-named. Trials are independent of each other. All times are in nanoseconds.
+Messages of a trial follow a Gaussian AR(1) process; its coefficient is a family's `phi`. A monotone function
+maps its values to latencies (a Gaussian copula), so they have exactly the named distribution. Trials are
+independent of each other. All times are in nanoseconds.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SPREAD_OF_STATE = 0.2
 PARETO_INDEX = 2.0  # its variance is infinite
 SLOW_SHARE, SLOW_FACTOR = 0.1, 4.0
 SLOW_MESSAGES = 20.0  # mean length of a stay in the slow state
-OFFSET_SD_NS = 0.1 * TYPICAL_NS  # the medians of a vendor's tool were seen to differ by half as much
+OFFSET_SD_NS = 0.1 * TYPICAL_NS  # half of this was observed between the medians of a vendor's tool
 
 
 def draw(shape: str, phi: float, trials: int, messages: int, generator: np.random.Generator) -> Floats:
-    """The latencies of so many independent trials, one per row."""
+    """The latencies of `trials` independent trials, one per row."""
     normal = _autoregressive(phi, trials, messages, generator)
     if shape == "lognormal":
         return TYPICAL_NS * np.exp(SPREAD * normal)
@@ -43,7 +43,7 @@ def draw(shape: str, phi: float, trials: int, messages: int, generator: np.rando
 
 
 def true_quantile(shape: str, share: float) -> float:
-    """The quantile of a message drawn at random from a trial drawn at random; by formula or quadrature."""
+    """The quantile of a random message of a random trial; by formula or quadrature."""
     if shape == "lognormal":
         return float(TYPICAL_NS * np.exp(SPREAD * special.ndtri(share)))
     if shape == "pareto":
@@ -85,7 +85,7 @@ def _autoregressive(phi: float, trials: int, messages: int, generator: np.random
 
 
 def _slow(trials: int, messages: int, generator: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Which messages meet the slow state of a stationary two-state Markov chain."""
+    """Which messages find a stationary two-state Markov chain in its slow state."""
     leave = 1.0 / SLOW_MESSAGES
     enter = leave * SLOW_SHARE / (1.0 - SLOW_SHARE)
     chance = generator.random((messages, trials))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the 95 % interval of the share of missed deadlines contains the truth: a part of coverage.py.
 
-Of each family so many cells are drawn, and their intervals made as estimates.parquet has them. Judged are the
-cells in which a message missed. Of the others the limit is for how often runs of misses begin, and that is
-what it is held against; with independent misses that is the share itself.
+Draws a number of cells from each family, and computes their intervals as for estimates.parquet. Judges the
+cells in which a message missed. For the others the limit bounds how often runs of misses begin, so it is
+compared with that; with independent misses that is the share itself.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lagometer.stats.interval.misses import Mask, miss_limits
 
 COVERAGE_MIN = 0.93
 CONFIDENCE = 0.95
-UNLIKELY = 1e-4  # a short form fails only if so few hits are this improbable at 95 % coverage
+UNLIKELY = 1e-4  # a short run fails only if so few hits are this improbable at 95 % coverage
 MESSAGES = 500  # per trial
 TRIALS = (6, 30)
 
 
 @dataclass(frozen=True)
 class Family:
-    """How misses come about. share: of messages, the truth; run: how many follow each other on average."""
+    """How misses occur. share: of messages, the truth; run: how many follow each other on average."""
 
     name: str
     share: float
@@ -40,12 +40,12 @@ def independent(share: float) -> Callable[[np.random.Generator], Mask]:
 
 
 def of_its_own(share: float) -> Callable[[np.random.Generator], Mask]:
-    """Each trial has a share of its own, drawn from a gamma distribution of shape 2."""
+    """Each trial has its own share, drawn from a gamma distribution of shape 2."""
     return lambda generator: generator.random(MESSAGES) < generator.gamma(2.0, share / 2.0)
 
 
 def in_runs(share: float, run: float) -> Callable[[np.random.Generator], Mask]:
-    """A Markov chain of two states."""
+    """A two-state Markov chain."""
     enter = share / (1.0 - share) / run
 
     def draw(generator: np.random.Generator) -> Mask:
@@ -71,7 +71,7 @@ FAMILIES = (
 
 
 def carry_out(place: int, cells: int) -> list[dict[str, Any]]:
-    """The rows of the family at this place, one for each number of trials."""
+    """The rows of the family at this index, one for each number of trials."""
     family = FAMILIES[place]
     generator = np.random.default_rng((4_711, place))
     return [_row(family, trials, cells, generator) for trials in TRIALS]
@@ -121,7 +121,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def judged(rows: list[dict[str, Any]], smoke: bool) -> Iterator[dict[str, Any]]:
-    """The rows with their verdicts; a short form fails only on gross undercoverage."""
+    """The rows with their verdicts; a short run fails only on gross undercoverage."""
     for row in rows:
         counted, held = row["with_misses"], row.pop("held")
         if smoke:

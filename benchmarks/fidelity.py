@@ -3,9 +3,9 @@
 
 Both sides: topic of a sequence of octets, reliable, keep-last 1, listeners, two fresh processes in fresh
 private namespaces, SCHED_FIFO, one CPU each, the vendor's default configuration, the same bytes on the wire
-(counted at the loopback). ddsperf runs twice in every block: the ratio of its two sides is what this machine
-does to equal things. ddsperf prints half the round trip, so ours is halved. `--smoke` is short and judges
-nothing but that it works.
+(counted at the loopback). ddsperf runs twice in every block: the ratio of its two runs shows what this
+machine does to equal things. ddsperf prints half the round trip, so ours is halved. `--smoke` is short and
+only checks that it works.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ BLOCKS = 20
 SMOKE_BLOCKS = 2
 OURS, VENDOR, VENDOR_AGAIN = "ours", "ddsperf", "ddsperf again"
 GEOMETRIC_MEAN_MAX = 1.00
-SLOWER_FROM = 1.02  # a size fails if its whole interval lies above
-WIRE_TOLERANCE = 0.03  # discovery and heartbeats are no round trips, but are counted with them
+SLOWER_FROM = 1.02  # a size fails if its whole interval is above this
+WIRE_TOLERANCE = 0.03  # the count includes discovery and heartbeats, which are not round trips
 
 
 @dataclass
@@ -47,12 +47,12 @@ class Size:
         self.halves_ns.setdefault(side, []).append(half_ns)
 
     def ratio(self) -> Ratio:
-        """Ours over the vendor's: each block's pair, the vendor's two runs of the block averaged."""
+        """Ours over the vendor's: the pair of each block, with the vendor's two runs averaged."""
         vendor = [geometric_mean(pair) for pair in zip(*self._vendors(), strict=True)]
         return ratio_of_pairs(self.halves_ns[OURS], vendor)
 
     def control(self) -> Ratio:
-        """The vendor's over itself."""
+        """The vendor's second run over its first."""
         again, first = self.halves_ns[VENDOR_AGAIN], self.halves_ns[VENDOR]
         return ratio_of_pairs(again, first)
 
@@ -65,7 +65,7 @@ class Size:
 
 
 def measure(sides: Sides, sizes: Sequence[int], blocks: int, seed: int) -> list[Size]:
-    """Carries out all blocks: sizes and sides in random order within each, one after the other."""
+    """Runs all blocks: sizes and sides in random order within each, one after the other."""
     generator = random.Random(seed)
     results = {size: Size(size) for size in sizes}
     for size in sizes:
@@ -80,7 +80,7 @@ def measure(sides: Sides, sizes: Sequence[int], blocks: int, seed: int) -> list[
 
 
 def row_of(size: Size) -> dict[str, Any]:
-    """One line of the table and of the JSON, every block included."""
+    """One line of the table and of the JSON, including every block."""
     ratio, control = size.ratio(), size.control()
     return {
         "payload_bytes": size.payload_bytes,
@@ -100,7 +100,7 @@ def row_of(size: Size) -> dict[str, Any]:
 
 
 def print_table(rows: Sequence[dict[str, Any]], mean: float) -> None:
-    """The table for people; half round trips in µs, medians of the blocks' medians."""
+    """Prints the table for people; half round trips in µs, medians of the blocks' medians."""
     titles = f"{'payload':>9} {'ours':>9} {'ddsperf':>9}"
     print(f"{titles} {'ours/ddsperf (95 %)':>24} {'ddsperf/itself':>22} {'wire':>6}")
     for row in rows:

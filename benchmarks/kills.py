@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL at random moments at whatever runs in a campaign, and `run --resume`, again and again.
+"""Repeated SIGKILL at random moments at everything that runs in a campaign, each followed by `run --resume`.
 
-Killed are the conductor, the agent, the supervisor, workers, a daemon, generators of load and the process
-that holds a tuning; campaigns have a fixed number of trials or are adaptive, each with a control and long
-trials. At the end each (cell, trial) is there once, no file of a trial that was finished before has changed
-by a byte, the machine is set as it was, and nothing is left. The seed is printed; it draws the same moments
-and targets.
+The targets are the conductor, the agent, the supervisor, workers, a daemon, load generators and the process
+that holds a tuning. Campaigns have a fixed number of trials or are adaptive, each with a control and long
+trials. At the end each (cell, trial) exists once, no file of a trial that was already finished has changed by
+a byte, the machine has its original settings, and nothing is left. It prints the seed, which reproduces the
+same moments and targets.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from lagometer.study.daemons import daemons_in_use, missing_daemons
 
 MARK = "LAGOMETER_KILLS_MARK"
 KILLS, SMOKE_KILLS = 200, 10
-PER_CAMPAIGN = 6  # so that each study's targets have their turn, also in the short form
-# Target: how its process is known, the beginning of its name or a part of its command.
+PER_CAMPAIGN = 6  # so that each study's targets have their turn, also in the short run
+# Target → how its process is identified: the beginning of its name or a part of its command.
 TARGETS = {
     "conductor": "",
     "supervisor": "lagometer-super",
@@ -58,15 +58,15 @@ GONE_WITHIN_S = 10.0
 PHASES = {"duration": "60ms", "warmup": "10ms", "drain": "10ms", "discovery_timeout": "10s"}
 FACTORS = {"workload": "pipeline-2", "payload": "64B", "rate": "500Hz"}
 PARTS = ("", "control/", "long/")
-# Serves at once and burns what it gets, for machines without an adapter that needs a daemon.
+# Is ready at once and burns CPU, for machines without an adapter that needs a daemon.
 OWN_DAEMON = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()\nwhile True: pass\n"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A study, and what is killed while it is carried out: what each target's process is known by.
+    """A study, and its targets: how each target's process is identified.
 
-    fewest, most: trials of a cell; more than one number where the study is adaptive.
+    fewest, most: trials of a cell; they differ if the study is adaptive.
     """
 
     study: Mapping[str, Any]
@@ -77,7 +77,7 @@ class Kind:
 
 
 def fixed(folder: Path) -> Kind:
-    """A fixed number of trials beside load, of an adapter that needs a daemon among others."""
+    """A fixed number of trials next to load, with an adapter that needs a daemon among others."""
     adapter, program, environment = adapter_with_daemon(folder)
     targets = {**TARGETS, DAEMON: program}
     matrix: dict[str, Any] = {"adapter": ["shm", "udp", adapter], **FACTORS}
@@ -89,7 +89,7 @@ def fixed(folder: Path) -> Kind:
 
 
 def adaptive(folder: Path) -> Kind:
-    """Trials until the intervals are narrow, on a machine that is tuned or not, where that may be done."""
+    """Trials until the intervals are narrow, on a machine that is tuned or not, where that is possible."""
     del folder
     targets, matrix = dict(TARGETS), {"adapter": ["shm", "udp"], **FACTORS}
     if os.geteuid() == 0 and Tuner().status() is None:
@@ -100,7 +100,7 @@ def adaptive(folder: Path) -> Kind:
 
 
 def adapter_with_daemon(folder: Path) -> tuple[str, str, dict[str, str]]:
-    """Returns an adapter, its daemon's program, and the environment in which it is found."""
+    """Returns an adapter, its daemon's program, and the environment that locates it."""
     for adapter in discover_adapters().values():
         daemons = daemons_in_use(adapter, {}, "default")
         if adapter.built and daemons and not list(missing_daemons(adapter, {}, "default")):
@@ -136,7 +136,7 @@ class Campaign:
         return self.folder / "out"
 
     def carry_out(self, kills_max: int) -> None:
-        """Runs it to its end with at most so many kills; notes what is wrong."""
+        """Runs it to its end with at most `kills_max` kills; notes problems."""
         (self.folder / "study.yaml").write_text(json.dumps(self.kind.study), encoding="utf-8")
         before = settings()
         while self._start(kills_max - self.kills.total()):
@@ -152,8 +152,8 @@ class Campaign:
             self.problems.append(f"left behind: {folders}")
 
     def _start(self, kills_max: int) -> bool:
-        """Starts the campaign, or goes on with it; returns whether the conductor was killed."""
-        # The first start, too, asks to resume: a kill before there is a manifest must not be told apart.
+        """Starts or resumes the campaign; returns whether the conductor was killed."""
+        # The first start also uses --resume, since a kill may come before there is a manifest.
         command = [sys.executable, "-m", "lagometer.cli.main", "run", str(self.folder / "study.yaml")]
         mark = uuid.uuid4().hex
         with subprocess.Popen(
@@ -179,7 +179,7 @@ class Campaign:
     ) -> bool:
         """Kills at random moments; returns whether the conductor was the target.
 
-        spaces: the trials' process namespaces at these moments, for the processes that carry no mark.
+        spaces: the trials' process namespaces at these moments, for processes without a mark.
         """
         for _ in range(kills_max):
             if not self.deck:
@@ -201,7 +201,7 @@ class Campaign:
         return False
 
     def _compare(self) -> None:
-        """What was finished before is unchanged; what is finished now is remembered."""
+        """Checks that earlier results are unchanged, and remembers the new ones."""
         for part in PARTS:
             name = f"{part}journal.jsonl"
             path = self.out / name
@@ -224,7 +224,7 @@ class Campaign:
             self.problems.append(f"{samples} is missing")
 
     def _check_whole(self) -> None:
-        """Each (cell, trial) of the study, the control and the long trials is there, in tables and files."""
+        """Each (cell, trial) of the study, the control and the long trials exists, in tables and files."""
         manifest = json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))
         counts = Counter(cell for cell, _ in self._journal(""))
         for cell in (each["id"] for each in manifest["cells"]):
@@ -262,7 +262,7 @@ class Campaign:
 
 
 def settings() -> dict[str, str | None]:
-    """What of the machine a tuning changes."""
+    """The machine's settings that a tuning changes."""
     root = Path("/")
     return {each.path: tunable.read(root, each.path) for each in tunable.wanted(root)}
 
@@ -276,7 +276,7 @@ def left() -> list[str]:
 
 
 def marked(mark: str, known_by: str = "") -> list[int]:
-    """The living processes that one start of lagometer made: by a part of their name or command."""
+    """The living processes of one start of lagometer, by a part of their name or command."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -285,7 +285,7 @@ def marked(mark: str, known_by: str = "") -> list[int]:
             if mark.encode() not in (entry / "environ").read_bytes():
                 continue
             name, command = (entry / "comm").read_text(), (entry / "cmdline").read_bytes()
-            # Our own programs are known by their names: the supervisor's command may name others.
+            # Our own programs are identified by name, since the supervisor's command may name others.
             if name.startswith(known_by) or (
                 not name.startswith("lagometer") and known_by.encode() in command
             ):
@@ -294,7 +294,7 @@ def marked(mark: str, known_by: str = "") -> list[int]:
 
 
 def _find(process: subprocess.Popen[bytes], mark: str, known_by: str) -> int | None:
-    """Waits for a process that is known by this; None if the conductor ends first."""
+    """Waits for a process with this identification; None if the conductor ends first."""
     while process.poll() is None:
         found = [pid for pid in marked(mark, known_by) if pid != process.pid]
         if found:
@@ -312,7 +312,7 @@ def _runs_for(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def space_of(pid: int | str) -> str:
-    """The process namespace that a process is in; empty if it is gone."""
+    """The process namespace of a process; empty if it is gone."""
     try:
         return str(Path(f"/proc/{pid}/ns/pid").readlink())
     except OSError:
@@ -320,7 +320,7 @@ def space_of(pid: int | str) -> str:
 
 
 def inside(spaces: set[str], before_s: float) -> list[int]:
-    """Processes in these namespaces that began before a time since boot: their numbers are used again."""
+    """Processes in these namespaces that began before a time since boot: numbers are reused."""
     found = []
     for name in (entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         with contextlib.suppress(OSError, IndexError):
@@ -332,7 +332,7 @@ def inside(spaces: set[str], before_s: float) -> list[int]:
 
 
 def wait_for(condition: Callable[[], bool]) -> bool:
-    """Waits until it holds; False if it does not for long."""
+    """Waits until the condition holds; False if it does not for a long time."""
     deadline = time.monotonic() + GONE_WITHIN_S
     while not condition():
         if time.monotonic() > deadline:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Late because of lagometer: the share of sends more than 100 µs late in a graph of 191 nodes, less that of a
-program that only sleeps until the same times, in as many threads or processes; both in turn.
+"""Lateness caused by lagometer: the share of sends more than 100 µs late in a graph of 191 nodes, minus that
+of a program that only sleeps until the same times, in as many threads or processes; both in turn.
 
-The graph has 95 nodes with a timer, each heard by one node, the first by two. Passes where the difference is
-below one percentage point, on the adapters null (one process) and shm (a process for each node).
+The graph has 95 nodes with a timer. One node receives from each, two from the first. Passes if the difference
+is below one percentage point, on the adapters null (one process) and shm (a process for each node).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DIFFERENCE_MAX = 0.01
 
 
 def graph(timers: int) -> dict[str, Any]:
-    """The workload's file: the first times of the timers lie evenly within a period."""
+    """The workload file: the first times of the timers are evenly spaced within a period."""
     nodes: dict[str, Any] = {}
     for number in range(timers):
         offset = f"{number * (PERIOD_NS // timers)}ns"

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent that plays all workers of a pipeline itself, to see what many workers cost the conductor.
+"""An agent that simulates all workers of a pipeline, to show what many workers cost the conductor.
 
-Each message is taken ten microseconds after it was published. Whatever stands behind this program's own name
-on the command line is not used.
+Each message is taken ten microseconds after it was published. The program ignores its command-line arguments.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ READ_BYTES = 1 << 20
 
 
 class MockWorkers:
-    """The workers of one trial after the other."""
+    """The workers of successive trials."""
 
     def __init__(self) -> None:
         self._plans: dict[int, dict[str, Any]] = {}
@@ -100,7 +99,7 @@ class MockWorkers:
 
 
 def lanes_of(node: Mapping[str, Any], begin_ns: int, measure_ns: int) -> list[Lane]:
-    """What a node of a pipeline would have recorded; its place in it is its index."""
+    """What a node of a pipeline would have recorded; its position in the pipeline is its index."""
     lanes = []
     for writer in node["writers"]:
         rows = []
@@ -131,7 +130,7 @@ def lanes_of(node: Mapping[str, Any], begin_ns: int, measure_ns: int) -> list[La
 
 
 def print_as(worker: int, data: bytes) -> None:
-    """What a worker writes on its standard output."""
+    """Simulates a worker's standard output."""
     say({"event": "output", "worker": worker, "stream": "stdout"}, data)
 
 

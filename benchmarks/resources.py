@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What looking at processes costs: the p50 of trials with `resources: on`, and with `counters`, over that of
-trials with `off`, in turn. `on` passes unless the interval of its ratio lies above 1.02 as a whole.
+"""The cost of observing processes: the p50 of trials with `resources: on`, and with `counters`, over that of
+trials with `off`, in turn. `on` passes unless the whole interval of its ratio is above 1.02.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SIDES = ("off", "on", "counters")
 BLOCKS, SMOKE_BLOCKS = 12, 2
 DURATION, SMOKE_DURATION = "2s", "200ms"
 RATIO_MAX = 1.02
-ATTEMPTS = 5  # of a trial, where a machine stands still for a moment
+ATTEMPTS = 5  # at a trial, in case the machine stalls for a moment
 
 
 class Trials:
-    """Carries out single trials, each with a number of its own. `folder`: where they are stored."""
+    """Runs single trials, each with its own number. `folder`: where they are stored."""
 
     def __init__(self, folder: Path, conductor: Conductor, duration: str) -> None:
         self._folder, self._conductor, self._duration = folder, conductor, duration
@@ -40,7 +40,7 @@ class Trials:
         self._count = 0
 
     def p50_ns(self, adapter: str, side: str, block: int) -> int:
-        """Returns the median latency, end to end, of the first trial that is valid."""
+        """Returns the median end-to-end latency of the first valid trial."""
         for _ in range(ATTEMPTS):
             trial = self._trial(adapter, side, block)
             if trial.valid:
@@ -52,7 +52,7 @@ class Trials:
         mapping = {
             "name": "resources",
             "duration": self._duration,
-            "seed": str(block + 1),  # both of a pair have the same places in memory
+            "seed": str(block + 1),  # both of a pair use the same memory addresses
             "resources": side,
             "matrix": {
                 "adapter": adapter,
@@ -70,7 +70,7 @@ class Trials:
 
 
 def measured(blocks: int, duration: str) -> list[dict[str, Any]]:
-    """A row for each adapter and side but `off`; the sides take turns at being first."""
+    """A row for each adapter and side except `off`; the sides take turns at being first."""
     found: dict[tuple[str, str], list[float]] = {}
     events = EventLog()
     with tempfile.TemporaryDirectory() as folder, Interruption() as interruption:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every benchmark shares: where its result goes, and intervals of ratios."""
+"""Code that all benchmarks share: writing results, and intervals of ratios."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def ratio_of_pairs(above: Sequence[float], below: Sequence[float]) -> Ratio:
-    """Compares two sides of the same blocks: pairing takes out what drifts from block to block.
+    """Compares two sides of the same blocks: pairing removes drift from block to block.
 
     The interval is Student's t on the logarithms of the ratios; with one pair it is unbounded.
     """
@@ -47,7 +47,7 @@ def ratio_of_pairs(above: Sequence[float], below: Sequence[float]) -> Ratio:
 
 
 def machine() -> dict[str, Any]:
-    """Returns what of the machine a reader of the result must know."""
+    """Returns the facts about the machine that a reader of the result needs."""
     return {
         "machine": platform.machine(),
         "kernel": platform.release(),
@@ -66,17 +66,17 @@ def commit(root: Path = ROOT) -> str | None:
     return head.stdout.strip() + ("-dirty" if changes.stdout or changes.returncode != 0 else "")
 
 
-# What is measured is the tree as it was when the benchmark began, whatever is committed while it runs.
+# The benchmark measures the tree as it was when it began, even if there are new commits while it runs.
 COMMIT_MEASURED = commit()
 
 
 def results_folder() -> Path:
-    """Where results go."""
+    """The folder for results."""
     return Path(os.environ.get("LAGOMETER_BENCHMARKS_OUT", ROOT / "out" / "bench"))
 
 
 def write_result(name: str, passed: bool, rows: Sequence[Mapping[str, Any]], **more: Any) -> Path:
-    """Writes `out/bench/NAME.json` as `{pass, rows, machine, commit}` and what else a benchmark keeps.
+    """Writes `out/bench/NAME.json` as `{pass, rows, machine, commit}` and the benchmark's own keys.
 
     `commit` is that of the benchmark's start. LAGOMETER_BENCHMARKS_OUT names another folder.
     """

@@ -33,19 +33,19 @@ from lagometer.study.adapters import discover_adapters
 from lagometer.study.matrix import expand
 
 PRIORITY = 20
-SEQUENCE_LENGTH_BYTES = 4  # our type is a sequence of octets and nothing else; ddsperf counts all CDR bytes
+SEQUENCE_LENGTH_BYTES = 4  # our type is only a sequence of octets; ddsperf counts all CDR bytes
 PING, PONG = 0, 1
 SENT, RECEIVED = 1, 2
 COUNTER = ("sh", "-c", "while read -r line; do grep lo: /proc/net/dev; done")
 
 
 class Sides:
-    """Runs one side at a time; `with` ends what still runs."""
+    """Runs one side at a time; `with` ends what is still running."""
 
     def __init__(self, smoke: bool) -> None:
         self._seconds = 1
         self._smoke = smoke
-        self._trials = 0  # so far: each has a number of its own, and so another heap
+        self._trials = 0  # so far: each has its own number, and therefore a different heap
         self._adapters = discover_adapters()
         self._interruption = Interruption()
         self._events = EventLog()
@@ -64,7 +64,7 @@ class Sides:
         self._events.close()
 
     def our_half_ns(self, payload_bytes: int) -> float:
-        """The median of half the round trips of one trial, in ns."""
+        """Half of the median round trip of one trial, in ns."""
         outcome = self._our_trial(payload_bytes)
         return float(np.median(_round_trips_ns(outcome))) / 2
 
@@ -77,7 +77,7 @@ class Sides:
         return float(found[-1]) * 1000
 
     def our_wire_bytes(self, payload_bytes: int) -> float:
-        """Loopback bytes per round trip over a whole run, by two workers that conduct themselves."""
+        """Loopback bytes per round trip over a whole run, by two workers without a conductor."""
         study, cell = self._cell(payload_bytes)
         plans = worker_plans(study, cell, 0, self._adapters, standalone=True)
         command = (str(worker_path()),)
@@ -132,7 +132,7 @@ class Sides:
         return outcome
 
     def _vendor_run(self, payload_bytes: int) -> tuple[str, float]:
-        seconds = 2 * self._seconds  # it prints from the second second on; the last line is the one used
+        seconds = 2 * self._seconds  # it prints from the second second on; only the last line is used
         size = payload_bytes + SEQUENCE_LENGTH_BYTES
         ping = self._vendor_command(0, ["-D", str(seconds), "ping", "size", str(size), "listener"])
         pong = self._vendor_command(1, ["-D", str(seconds + 1), "pong", "listener"])
@@ -160,9 +160,9 @@ def _round_trips_ns(outcome: TrialOutcome) -> Any:
 
 
 def _run_counted(commands: Sequence[Sequence[str]], inputs: Sequence[str]) -> tuple[list[bytes], float]:
-    """Runs commands in one private machine, beside a process that reads the loopback counter at the end.
+    """Runs commands in one private machine, with a process that reads the loopback counter at the end.
 
-    Returns what each wrote on standard output and the bytes that crossed the loopback until the first ended.
+    Returns each command's standard output and the bytes that crossed the loopback until the first ended.
     """
     launcher = Supervised(supervisor_path())
     pipes = launcher.start([Command(tuple(each)) for each in [*commands, COUNTER]], "private")

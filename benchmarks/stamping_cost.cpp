@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What measuring adds to a message, per side: CPU numbers and the record kept, beyond the clock reads.
+// The cost of measuring a message, per side: CPU numbers and the stored record, in addition to the clock reads.
 //
 // The judged rows compare two versions of the same message. Bare: an application's own state of its publisher or
-// subscription (handle, sequence, counts) in a page of its own, and the clock reads. Measured: the same state at the
-// head of the page that holds the records, the clock reads, the CPU numbers, the record, the turn to a new page every
-// 63 messages. Both pages lie in one mapping, since a page's neighbours decide what its translation costs. For
+// subscription (handle, sequence, counts) in its own page, and the clock reads. Measured: the same state at the head
+// of the page that holds the records, the clock reads, the CPU numbers, the record, the switch to a new page every
+// 63 messages. Both pages are in one mapping, since a page's neighbours determine the cost of its translation. For
 // information: the measured message against clock reads that touch no state at all, and the engine's whole path
 // (envelope, rules, counting) against the same calls made by hand, over an adapter that does nothing.
 //
-// Tight: in a loop. Cold: one at a time at 2 kHz, after every cache line of 4 MB was written, in random order. Where
-// code and data happen to lie decides more then than what is compared: the same code on another page, or elsewhere in
-// its own, differs by up to 70 ns. So the pages take every place in turn, and the code exists in copies; a figure is
+// Tight: in a loop. Cold: one at a time at 2 kHz, after every cache line of 4 MB was written, in random order. Then the
+// placement of code and data matters more than the compared code: the same code on another page, or elsewhere in its
+// own, differs by up to 70 ns. So the pages take every place in turn, and the code exists in copies; a figure is
 // the mean over the placements of the difference within one, with its standard error. The mean within a placement is
-// over all messages but those above 10 µs, which an interrupt hit. Prints one JSON object.
+// over all messages except those above 10 µs, which an interrupt hit. Prints one JSON object.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -63,7 +63,7 @@ lagometer_adapter_table make_table() {
   return table;
 }
 
-/// The functions are called through a table that the compiler can't see through, as in a worker.
+/// The functions are called through a table that is opaque to the compiler, as in a worker.
 const lagometer_adapter_table* volatile opaque_table = nullptr;
 volatile int64_t kept = 0;
 
@@ -89,8 +89,8 @@ WriterPlan source_plan() {
 
 constexpr TouchPlan kTouch{.write = false, .read = true};
 
-/// Who needs a lane of the recorder. Each version has its own, so that all pages are used equally often: one that is
-/// used more often is warmer. Nothing is ever recorded in an application's own.
+/// The users of the recorder's lanes. Each version has its own lane, so that all pages are used equally often: one that
+/// is used more often is warmer. An application's own lane never records anything.
 enum class Role : uint8_t {
   output,
   input,
@@ -124,7 +124,7 @@ std::vector<LaneSpecification> lanes_of(const Places& places, uint64_t capacity)
   return lanes;
 }
 
-/// All that a message of either version needs, at addresses of its own.
+/// Everything that a message of either version needs, at separate addresses.
 struct Layout {
   Layout(const Places& order, uint64_t capacity)
       : places(order), lanes(lanes_of(order, capacity)), node(sink_plan(capacity), stage, failure) {
@@ -159,7 +159,7 @@ struct Layout {
   ReceivedLane plain_subscription = recorder.received(lane(Role::plain_subscription));
 };
 
-// The code of all versions lies in one page: it should not depend on the linker which of them pays for a translation.
+// The code of all versions is in one page, so that the linker does not decide which of them pays for a translation.
 // In the engine, measuring is inlined into the code that sends and takes.
 #define MESSAGE [[gnu::noinline, gnu::aligned(64), gnu::section("messages")]]
 #define BODY [[gnu::always_inline]] inline
@@ -235,7 +235,7 @@ BODY void measured_receive(Layout& layout) {
   lane.keep();
 }
 
-// As large as the difference looked for is what the place of the code within its page makes: several copies of each.
+// The code's place within its page has as much effect as the difference to measure: several copies of each.
 #define COPY(number)                                                             \
   MESSAGE void bare_send_##number(Layout& layout) { bare_send(layout); }         \
   MESSAGE void measured_send_##number(Layout& layout) { measured_send(layout); } \
@@ -244,7 +244,7 @@ BODY void measured_receive(Layout& layout) {
 COPY(0)
 COPY(1)
 
-/// What an application does to send, by hand, and the two clock reads of the sender.
+/// What an application does to send, by hand, with the sender's two clock reads.
 MESSAGE void plain_send(Layout& layout) {
   const lagometer_adapter_table& table = *opaque_table;
   SendState& publisher = layout.plain_publisher.state();
@@ -259,7 +259,7 @@ MESSAGE void plain_send(Layout& layout) {
 }
 MESSAGE void engine_send(Layout& layout) { layout.output.publish({.intended_ns = 1, .begun_ns = 1}); }
 
-/// Likewise for the receiver in a listener: signalled, taken, handled.
+/// The same for the receiver in a listener: signalled, taken, handled.
 MESSAGE void plain_receive(Layout& layout) {
   waiting = true;
   const lagometer_adapter_table& table = *opaque_table;
@@ -289,10 +289,10 @@ using Versions = std::array<void (*)(Layout&), kVersions>;
   }
 constexpr std::array<Versions, 2> kCopies = {VERSIONS(0), VERSIONS(1)};
 
-/// What one placement took, per version: nanoseconds of each call, or of each round of calls.
+/// The times of one placement, per version: nanoseconds of each call, or of each round of calls.
 using Times = std::array<std::vector<double>, kVersions>;
 
-/// Nanoseconds per call in a tight loop, in rounds that take the versions in turns.
+/// Nanoseconds per call in a tight loop, in rounds that alternate between the versions.
 Times tight(int rounds, int calls, bool& full) {
   Layout layout(kInOrder, static_cast<uint64_t>(rounds) * static_cast<uint64_t>(calls));
   Times times;
@@ -307,12 +307,12 @@ Times tight(int rounds, int calls, bool& full) {
   return times;
 }
 
-/// Nanoseconds of single calls at 2 kHz, each after 4 MB of other memory were touched: one element per placement.
+/// Nanoseconds of single calls at 2 kHz, each after touching 4 MB of other memory: one element per placement.
 std::vector<Times> cold(size_t placements, int rounds, bool& full) {
   constexpr int64_t kPeriod_ns = 500'000;
   std::vector<uint8_t> other(size_t{4} << 20);
   std::minstd_rand random(1);
-  std::vector<std::unique_ptr<Layout>> all;  // kept, so that each lies elsewhere
+  std::vector<std::unique_ptr<Layout>> all;  // kept, so that each has a different address
   std::vector<Times> times(placements);
   Parker parker;
   std::array<size_t, kVersions> order;
@@ -323,7 +323,7 @@ std::vector<Times> cold(size_t placements, int rounds, bool& full) {
     if (placement % 2 == 0) {
       std::shuffle(places.begin(), places.end(), random);
     } else {
-      std::reverse(places.begin(), places.end());  // who came first comes last: no role gains by its place
+      std::reverse(places.begin(), places.end());  // reverses the order: no role gains by its place
     }
     Layout& layout = *all.emplace_back(std::make_unique<Layout>(places, static_cast<uint64_t>(rounds)));
     for (int round = 0; round < rounds; ++round) {
@@ -344,7 +344,7 @@ std::vector<Times> cold(size_t placements, int rounds, bool& full) {
 
 struct Figure {
   double median = 0;
-  double mean = 0;  // of those that no interrupt hit
+  double mean = 0;  // of those without an interrupt
   size_t interrupted = 0;
 };
 
@@ -360,7 +360,7 @@ Figure figure(std::vector<double>& values) {
 
 struct Mean {
   double value = 0;
-  double standard_error = 0;  // 0 of a single value
+  double standard_error = 0;  // 0 for a single value
 };
 
 Mean mean_of(const std::vector<double>& values) {
@@ -373,7 +373,7 @@ Mean mean_of(const std::vector<double>& values) {
   return mean;
 }
 
-/// One comparison: what `measured` takes beyond `bare`, over all placements.
+/// One comparison: what `measured` costs in addition to `bare`, over all placements.
 nlohmann::json row_of(const char* what, bool judged, std::vector<Times>& placements, size_t bare, size_t measured) {
   std::vector<double> bare_mean_ns, measured_mean_ns, added_mean_ns, added_median_ns;
   size_t messages = 0, interrupted = 0;

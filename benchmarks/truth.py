@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make truth`: whether the bounds of one clock's offset to another have the truth.
+"""`make truth`: whether the bounds of one clock's offset to another contain the true offset.
 
-Two emulated hosts have one kernel, so the true offset of their clocks is known: a time namespace sets one
-ahead by a known time, or a preloaded library makes it run 200 ppm fast as well. Their agents exchange time
+Two emulated hosts share one kernel, so the true offset of their clocks is known: a time namespace sets one
+ahead by a known time, or a preloaded library also makes it run 200 ppm fast. Their agents exchange time
 stamps as in a trial (docs/methodology/clocks.md), over links that are clean, that lose and delay (a relay in
-user space), or beside load. The hard bound must have the truth in every estimate, the narrow one, on
-symmetric links, in 99 %, and be below a quarter of the smallest round trip on clean ones. That round trip is
-as the agents see it, by their own stamps; the one between the kernels' stamps is told beside it.
+user space), or next to load. The hard bound must contain the true offset in every estimate, the narrow one,
+on symmetric links, in 99 %, and must be below a quarter of the smallest round trip on clean ones. The agents'
+own stamps determine that round trip; the one between the kernels' stamps is also reported.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DRIFT_PPM = 200
 DRIFT = DRIFT_PPM * 1e-6
 AHEAD_S = 86_400
 AHEAD_NS = 3_000_000_000
-PAUSE_S = 0.1  # between the two bursts of an estimate: what lies between them is bounded by both
+PAUSE_S = 0.1  # between the two bursts of an estimate, which together bound the time between them
 NARROW_SHARE_MIN = 0.99
 WAIT_S = 60.0
 
@@ -57,8 +57,8 @@ Truth = Callable[[np.ndarray], np.ndarray]  # the offset when our clock shows th
 
 @dataclass(frozen=True)
 class Conditions:
-    """there_ms, back_ms: what the relay adds each way, and up to as much again at random; loss: the share
-    that it drops; load: processes that spin."""
+    """there_ms, back_ms: the relay's delay each way, plus up to as much again at random; loss: the share that
+    it drops; load: processes that spin."""
 
     symmetric: bool = True
     drifts: bool = False
@@ -85,7 +85,7 @@ CONDITIONS: Mapping[str, Conditions] = {
 
 @dataclass
 class Found:
-    """What came of the estimates so far."""
+    """The results of the estimates so far."""
 
     hard: list[bool] = field(default_factory=list)
     narrow: list[bool] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Found:
     ratios: list[float] = field(default_factory=list)  # of the narrow bound to the smallest round trip
 
     def add(self, ours: Exchanges, others: Exchanges, truth: Truth, symmetric: bool) -> None:
-        """Judges one estimate: of what either side began."""
+        """Judges one estimate, from the exchanges that each side began."""
         times = np.linspace(ours.sent.min(), ours.returned.max(), 33).astype(np.int64)
         hard = hard_offset([ours], [others], DRIFT)
         assert hard is not None
@@ -133,7 +133,7 @@ def _half_width(offset: Offset, times: np.ndarray) -> float:
 
 
 class Pair:
-    """Two emulated hosts with clocks of their own, whose agents exchange time stamps."""
+    """Two emulated hosts with their own clocks, whose agents exchange time stamps."""
 
     def __init__(self, links: Sequence[AgentLink]) -> None:
         self._parts = [
@@ -153,7 +153,7 @@ class Pair:
         for part in self._parts:
             part.start(hearing)
         self._until(lambda: all(part.clock_port for part in self._parts))
-        # Whom each asks, and where.
+        # The peers of each, with their addresses.
         self.peers = [
             (part.name, address, part.clock_port)
             for part, address in zip(self._parts, ADDRESSES, strict=True)
@@ -161,7 +161,7 @@ class Pair:
         self._taken = [0, 0]
 
     def exchange(self) -> tuple[Exchanges, Exchanges]:
-        """Two bursts of both, as they come before and after a trial; those that each began."""
+        """Two bursts by both, as before and after a trial; returns the exchanges that each side began."""
         for pause_s in (PAUSE_S, 0.0):
             for part, peer in zip(self._parts, self.peers, strict=True):
                 part.exchange([peer], BURST, BURST_PERIOD_NS)
@@ -218,7 +218,7 @@ def ahead() -> tuple[list[str], Truth]:
 
 
 def drifting(library: Path) -> tuple[list[str], Truth]:
-    """A preloaded clock, three seconds ahead, that gains 200 µs a second."""
+    """A preloaded clock, three seconds ahead, that gains 200 µs per second."""
     base_ns = time.monotonic_ns()
     settings = {
         "LD_PRELOAD": library,
@@ -236,7 +236,7 @@ def drifting(library: Path) -> tuple[list[str], Truth]:
 
 @contextlib.contextmanager
 def relay(link: AgentLink, conditions: Conditions, target: tuple[str, int]) -> Iterator[int]:
-    """A relay in the network of a host, at the port that this gives."""
+    """A relay in a host's network, at the returned port."""
     reader, writer = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.Process(
         target=_relay, args=(str(link.hello["network"]).split()[-1], conditions, target, writer), daemon=True
@@ -290,7 +290,7 @@ def _enter(namespace: int) -> None:
 
 
 def measured(name: str, conditions: Conditions, count: int, library: Path) -> Found:
-    """So many estimates under these conditions."""
+    """Makes `count` estimates under these conditions."""
     before, truth = drifting(library) if conditions.drifts else ahead()
     found = Found()
     with contextlib.ExitStack() as stack:
@@ -336,7 +336,7 @@ def _of(holds: Sequence[bool]) -> str:
 
 
 def judged(found: Mapping[str, Found]) -> list[str]:
-    """What is wrong; empty if nothing is."""
+    """The problems; empty if there are none."""
     wrong = [f"{name}: the hard bound missed the truth" for name, each in found.items() if not all(each.hard)]
     narrow = [holds for each in found.values() for holds in each.narrow]
     if narrow and sum(narrow) < NARROW_SHARE_MIN * len(narrow):
@@ -361,7 +361,7 @@ def main() -> int:
         source = ROOT / "tests" / "preload" / "drifting_clock.c"
         subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
         found = {name: measured(name, each, count, library) for name, each in CONDITIONS.items()}
-    # A few estimates beside other work say nothing of how wide the narrow bound is.
+    # A few estimates next to other work say nothing about the width of the narrow bound.
     wrong = [] if arguments.smoke and _all_hold(found) else judged(found)
     for each in wrong:
         print(f"truth: {each}", file=sys.stderr)
@@ -374,7 +374,7 @@ def _all_hold(found: Mapping[str, Found]) -> bool:
 
 
 def row_of(name: str, found: Found) -> dict[str, object]:
-    """One condition's row of the result; times are medians, null where there are none."""
+    """One condition's row of the result; times are medians, null if there are none."""
     return {
         "condition": name,
         "estimates": len(found.hard),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make witness`: whether time that is spent in a layer is found in that layer.
+"""`make witness`: whether time that is spent in a layer is attributed to that layer.
 
-A library behind the probe (tests/preload/delayed_layer.c) makes one layer of each message 50 µs longer in
-every other tenth of a second. A pair is such a tenth and the one before: the median of the pairs' differences
-must be 50 ± 5 µs in that layer, and in every other one within 5 µs, or within the layer's own spread where
-that is more: the interquartile range of its differences in a trial without a delay. What the probes cost is
-measured by paired trials, beside it.
+A library below the probe (tests/preload/delayed_layer.c) makes one layer of each message 50 µs longer in
+every other tenth of a second. A pair is such a tenth and the one before. The median of the pairs' differences
+must be 50 ± 5 µs in that layer, and within 5 µs of zero in every other layer, or within the layer's own
+spread if that is larger: the interquartile range of its differences in a trial without a delay. The benchmark
+also measures the cost of the probes with paired trials.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from lagometer.store.reader import open_campaign
 from lagometer.summary.layers import layer_tables, probe_cost
 
 HALF_NS = 100_000_000  # as in the library
-MARGIN_NS = 10_000_000  # before the end of a half: such a message may meet the next one
+MARGIN_NS = 10_000_000  # before the end of a half: such a message may reach the next half
 DELAY_NS, TOLERANCE_NS = 50_000, 5_000
-ATTEMPTS = 4  # at a trial: a machine that stands still for a moment lets it miss its rate
+ATTEMPTS = 4  # at a trial: a machine that stalls for a moment makes it miss its rate
 SMOKE_DELAY_NS = 1_000_000
 PAIRS_MIN = 12
 RATE_HZ = 200
 OPTIONS: Mapping[str, Mapping[str, str]] = {"fastdds": {"transport": "udp"}}
-# Where there is a place below the probe: (de)serialising is the adapter's own code, and so is all of a bare
-# socket's path but for the system calls.
+# The layers with code below the probe: (de)serialising is the adapter's own code, and so is everything on a
+# bare socket's path except the system calls.
 PLACES = {
     "udp": ("transport", "receive"),
     "tcp": ("transport", "receive"),
@@ -51,7 +51,7 @@ SMOKE_PLACES = {"cyclonedds": ("receiving_thread",)}
 
 @dataclass(frozen=True)
 class Differences:
-    """By layer, the differences of all pairs: the half with the delay less the one before."""
+    """By layer, the differences of all pairs: the half with the delay minus the one before."""
 
     pairs: int
     of_layer: Mapping[str, np.ndarray]
@@ -71,7 +71,7 @@ class Differences:
 def carried_out(
     folder: Path, adapter: str, seconds: float, layers: str, environment: Mapping[str, str]
 ) -> Path:
-    """Carries out one trial; returns its folder. Raises RuntimeError where none of the attempts is valid."""
+    """Runs one trial; returns its folder. Raises RuntimeError if none of the attempts is valid."""
     study = {
         "name": "witness",
         "duration": f"{seconds:g}s",
@@ -105,7 +105,7 @@ def carried_out(
 def measured(
     folder: Path, library: Path, adapter: str, layer: str, delay_ns: int, seconds: float
 ) -> Differences:
-    """Carries out one trial with a delay in a layer."""
+    """Runs one trial with a delay in a layer."""
     environment = {
         "LD_PRELOAD": str(library),
         "LAGOMETER_TEST_LAYER": layer,
@@ -115,7 +115,7 @@ def measured(
 
 
 def differences(directory: Path) -> Differences:
-    """The pairs of the one trial of a campaign."""
+    """The pairs of a campaign's only trial."""
     campaign = open_campaign(directory)
     cell, trial = campaign.cells.select("cell", "trial").row(0)
     samples = campaign.samples(cell, trial, ("edge", "sequence", "publish_ns", "phase"))
@@ -148,7 +148,7 @@ def differences(directory: Path) -> Differences:
 def judged(
     adapter: str, layer: str, found: Differences, plain: Differences, delay_ns: int
 ) -> Mapping[str, Any]:
-    """What came of a delay in one layer."""
+    """The result of a delay in one layer."""
     middles = {name: found.middle_ns(name) for name in LAYERS}
     others = {name: value for name, value in middles.items() if name != layer}
     bounds = {name: max(TOLERANCE_NS, plain.spread_ns(name)) for name in others}
@@ -168,7 +168,7 @@ def judged(
 
 
 def cost(folder: Path, adapter: str, pairs: int) -> Mapping[str, Any]:
-    """What the probes cost, by paired trials."""
+    """The cost of the probes, from paired trials."""
     found = []
     for pair in range(pairs):
         order = ("on", "off") if pair % 2 else ("off", "on")
@@ -187,7 +187,7 @@ def cost(folder: Path, adapter: str, pairs: int) -> Mapping[str, Any]:
 
 
 def witnessed(places: Mapping[str, Sequence[str]], smoke: bool, pairs: int) -> list[Mapping[str, Any]]:
-    """All adapters and layers, printed as they come."""
+    """All adapters and layers; prints each as it arrives."""
     delay_ns = SMOKE_DELAY_NS if smoke else DELAY_NS
     seconds = (1.0 if smoke else pairs / 5 + 0.4) + 0.2
     rows: list[Mapping[str, Any]] = []
@@ -195,7 +195,7 @@ def witnessed(places: Mapping[str, Sequence[str]], smoke: bool, pairs: int) -> l
         folder = Path(name)
         library = folder / "delayed_layer.so"
         source = ROOT / "tests" / "preload" / "delayed_layer"
-        versions = f"-Wl,--version-script={source}.map"  # the probe asks for these of the C library's symbols
+        versions = f"-Wl,--version-script={source}.map"  # versions of C library symbols in the probe
         command = ["cc", "-O1", "-shared", "-fPIC", versions, "-o", str(library), f"{source}.c"]
         subprocess.run(command, check=True)
         for adapter, layers in places.items():

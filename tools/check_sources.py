@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of this code that no linter knows; `make lint` runs it.
+"""Rules of this code that no linter checks; `make lint` runs it.
 
-- A file has at most 500 lines, a function at most 70 (of Rust's, clippy says so). What exceeds that carries
-  its reason where it is: a comment `long file: <reason>` among the first 30 lines, `long function: <reason>`
-  above the function or in its first lines.
-- Adapters include of ours `lagometer/*.h` and what adapters share (`adapters/common/`, and other folders
-  without a sidecar) alone; the engine nothing of adapters; engine/abi_host/ lagometer/*.h and its own.
+- A file has at most 500 lines, a function at most 70 (clippy checks Rust functions). A longer one gives its
+  reason in place: a comment `long file: <reason>` among the first 30 lines, `long function: <reason>` above
+  the function or in its first lines.
+- Adapters include, of our code, only `lagometer/*.h` and the folders that adapters share (`adapters/common/`,
+  and other folders without a sidecar); the engine includes nothing from adapters; engine/abi_host/ includes
+  only lagometer/*.h and its own.
 - Every function pointer of a public header has its whole contract (threads, state, in-callback, blocks,
   allocates, statuses, required or optional); adapter.h has at most 500 lines, the template
   adapter 150, README 200.
-- Lock files name no host. shellcheck warns of nothing in a shell script. Every source file names its licence.
-- Words that stop a reader are not used (tools/words.py names better ones); prose in Markdown is wrapped.
+- Lock files name no host. shellcheck finds nothing in shell scripts. Every source file names its licence.
+- No text uses words that stop a reader (tools/words.py names better ones); Markdown prose is wrapped.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ LIMITS = {
 
 
 def tracked() -> list[Path]:
-    """The files that git knows or would add."""
+    """The files that git tracks or would add."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.split(
         "\0"
@@ -48,12 +49,12 @@ def tracked() -> list[Path]:
 
 
 def name_of(path: Path) -> str:
-    """The path as it is printed."""
+    """The path as printed."""
     return path.relative_to(ROOT).as_posix()
 
 
 def blank(match: re.Match[str]) -> str:
-    """Spaces for a matched comment or string, line ends kept."""
+    """Spaces for a matched comment or string; keeps line ends."""
     return re.sub(r"[^\n]", " ", match[0])
 
 
@@ -91,7 +92,7 @@ def braced_functions(text: str) -> Iterator[tuple[int, int]]:
 
 
 def python_functions(text: str) -> Iterator[tuple[int, int]]:
-    """First and last line of each function of a Python file, decorators apart."""
+    """First and last line of each function of a Python file, without decorators."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.lineno, node.end_lineno or node.lineno
@@ -116,7 +117,7 @@ def check_sizes(path: Path, text: str) -> Iterator[str]:
 
 
 def check_includes(path: Path, text: str) -> Iterator[str]:
-    """Includes that cross the walls between engine and adapters."""
+    """Includes that cross the boundaries between engine and adapters."""
     parts = path.relative_to(ROOT).parts
     for number, line in enumerate(text.splitlines(), 1):
         match = re.match(r'\s*#\s*include\s+(["<])([^">]+)[">]', line)
@@ -133,7 +134,7 @@ def check_includes(path: Path, text: str) -> Iterator[str]:
 
 
 def crosses_from_adapter(path: Path, quoted: bool, target: str) -> bool:
-    """Does this include of an adapter's file reach into the engine or another adapter?"""
+    """Whether this include of an adapter's file reaches into the engine or another adapter."""
     if target.startswith("lagometer/"):
         own = target.removeprefix("lagometer/")
         public = (ROOT / "engine" / "include" / target, ROOT / "adapters" / "common" / own)
@@ -150,7 +151,7 @@ def crosses_from_adapter(path: Path, quoted: bool, target: str) -> bool:
 
 
 def shared_folders() -> list[Path]:
-    """The folders beside the adapters that have no sidecar: what all adapters, or a family of them, share."""
+    """The folders next to the adapters without a sidecar, which all adapters or a family of them share."""
     return [
         path
         for path in (ROOT / "adapters").iterdir()
@@ -162,10 +163,10 @@ CONTRACT_WORDS = ("[thread: ", "state: ", "in-callback: ", "blocks: ", "allocate
 
 
 def check_contracts(path: Path, text: str) -> Iterator[str]:
-    """Function pointers of a public header without their whole contract.
+    """Function pointers of a public header without a complete contract.
 
-    A comment's contract holds for the function pointers that follow it up to the next blank line or comment
-    above one; `[as other]` behind one refers to that other's.
+    A comment's contract applies to the function pointers after it, up to the next blank line or the next
+    comment above one; `[as other]` after one refers to the contract of `other`.
     """
     comments = re.finditer(r"(^[ ]*)?/\*(.*?)\*/|^\s*$", text, re.M | re.S)
     marks = [(mark.end(), mark[2] or "") for mark in comments if mark[1] is not None or not mark[2]]
@@ -199,7 +200,7 @@ def missing_words(comment: str, has_status: bool) -> list[str]:
 
 
 def check_limits() -> Iterator[str]:
-    """Files with a limit of their own."""
+    """Files with their own limits."""
     limits = dict(LIMITS)
     limits |= {name_of(path): 150 for path in (ROOT / "adapters" / "null").glob("*.c*")}
     limits |= {
@@ -218,7 +219,7 @@ def check_lock(path: Path, text: str) -> Iterator[str]:
     for number, line in enumerate(text.splitlines(), 1):
         if re.search(r"(?<!sha512-)\b[a-z+]+://|--(find-links|index-url|extra-index-url|trusted-host)", line):
             if '"url": ' in line or '"funding"' in line:
-                continue  # where a package's authors ask for donations: not a source that npm reads
+                continue  # a donation address of a package's authors, which npm does not read as a source
             yield f"{name_of(path)}:{number}: a lock file names a host: {line.strip()[:60]}"
 
 
@@ -228,9 +229,9 @@ def is_shell(path: Path, text: str) -> bool:
 
 
 def check_shell(path: Path) -> Iterator[str]:
-    """What shellcheck finds in a shell script; where it is absent, whether the script parses.
+    """The findings of shellcheck in a shell script; without shellcheck, whether the script parses.
 
-    It is not absent where LAGOMETER_REQUIRE is set, as CI does.
+    With LAGOMETER_REQUIRE, as in CI, shellcheck must be installed.
     """
     if shutil.which("shellcheck") is not None:
         command = ["shellcheck", "--severity=warning", "--format=gcc", path.name]
@@ -251,7 +252,7 @@ def check_licence(path: Path, text: str) -> Iterator[str]:
 
 
 def check(path: Path) -> Iterator[str]:
-    """All that holds for one file."""
+    """All findings in one file."""
     is_lock = name_of(path).startswith("requirements/") or path.name == "package-lock.json"
     script = not path.suffix and path.relative_to(ROOT).parts[0] in ("tools", ".ci")
     if not (path.suffix in LICENSED or is_lock or script or path.name in ("CMakeLists.txt", "Makefile")):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of .ci/run or of `make nightly` came to: a table of its sections against their budget, the files
-of tests that took longest, and both as JSON. The standard library alone.
+"""The result of .ci/run or `make nightly`: a table of its sections against their budget, the test files that
+took longest, and both as JSON. Uses only the standard library.
 
     tools/ci_report.py SECTIONS PASSED FAILED SKIPPED [--out out/ci.json] [--budget .ci/budget]
-    tools/ci_report.py --record      the seconds of each file of Python's tests to tests/durations.json, by
-                                     which the long ones begin first
+    tools/ci_report.py --record      writes the seconds of each Python test file to tests/durations.json, so
+                                     that the long ones begin first
 
-SECTIONS holds a line for each section: name, verdict, seconds, separated by tabs.
+SECTIONS has a line for each section: name, verdict, seconds, separated by tabs.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
 DURATIONS = ROOT / "tests" / "durations.json"
 SLOWEST = 25
-RECORDED_FROM_S = 5  # what takes less than this needs no place of its own
+RECORDED_FROM_S = 5  # shorter tests need no entry
 
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the run. budget_s: what .ci/budget gives it, None if nothing does."""
+    """One part of the run. budget_s: its budget from .ci/budget, None without one."""
 
     name: str
     verdict: str
@@ -37,19 +37,19 @@ class Section:
 
     @property
     def is_over(self) -> bool:
-        """Whether it took longer than it may."""
+        """Whether it exceeded its budget."""
         return self.budget_s is not None and self.seconds > self.budget_s
 
 
 def budgets(path: Path) -> dict[str, int]:
-    """Seconds by section; empty if there is no such table."""
+    """Section → seconds; empty without such a table."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     rows = [line.split(maxsplit=1) for line in lines if line.strip() and not line.startswith("#")]
     return {name.strip(): int(seconds) for seconds, name in rows}
 
 
 def sections(text: str, budget: Mapping[str, int]) -> list[Section]:
-    """The sections in their order. Raises ValueError for a line that is not one."""
+    """The sections in order. Raises ValueError for an invalid line."""
     found = []
     for line in text.splitlines():
         name, verdict, seconds = line.split("\t")
@@ -58,7 +58,7 @@ def sections(text: str, budget: Mapping[str, int]) -> list[Section]:
 
 
 def seconds_by_file(folder: Path) -> dict[str, float]:
-    """How long the tests of each file took, from the JUnit files; C++ tests by suite.
+    """The time of the tests of each file, from the JUnit files; C++ tests by suite.
 
     A broken JUnit file counts nothing here: tools/run_tests.py counts it as a failure.
     """
@@ -75,7 +75,7 @@ def seconds_by_file(folder: Path) -> dict[str, float]:
 
 
 def file_of(runner: str, module: str, name: str) -> str:
-    """The file that a test case is in; of a C++ test its suite, as ctest knows no file."""
+    """The file of a test case; for a C++ test its suite, since ctest does not know files."""
     if runner.startswith("ctest-"):
         return f"{runner.removeprefix('ctest-')}: {name.partition('.')[0]}"
     if runner.startswith("pytest-"):
@@ -87,7 +87,7 @@ def file_of(runner: str, module: str, name: str) -> str:
 
 
 def slowest(folder: Path, count: int = SLOWEST) -> list[tuple[str, float]]:
-    """The files that took longest, the longest first."""
+    """The files that took longest, longest first."""
     ordered = sorted(seconds_by_file(folder).items(), key=lambda item: (-item[1], item[0]))
     return [(name, round(seconds, 1)) for name, seconds in ordered[:count]]
 
@@ -135,7 +135,7 @@ def report(given: argparse.Namespace) -> int:
 def record() -> int:
     """Writes tests/durations.json from the last run; fails if there was none."""
     found = seconds_by_file(RESULTS)
-    # By the name alone: a file that moves keeps its place.
+    # By name only: a moved file keeps its entry.
     python = {Path(name).name: round(seconds) for name, seconds in found.items() if name.endswith(".py")}
     kept = {name: seconds for name, seconds in sorted(python.items()) if seconds >= RECORDED_FROM_S}
     if not kept:

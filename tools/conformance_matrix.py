@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the conformance matrix into docs/adapters/matrix.md from results of `lagometer conformance --json`.
 
-python tools/conformance_matrix.py [RESULT.json ...]   what was not run again stays
-python tools/conformance_matrix.py --check             exit 1 if the table does not fit what there is
+python tools/conformance_matrix.py [RESULT.json ...]   keeps the rows of adapters that did not run again
+python tools/conformance_matrix.py --check             exit 1 if the table does not match the tree
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from lagometer.conformance.manual import MANUAL, Manual  # noqa: E402
-from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, wherever it is called from)
+from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, from any folder)
     merged,
     merged_reasons,
     read_reasons,
@@ -34,20 +34,20 @@ ASKS_PAGE = ROOT / "docs" / "adapters" / "conformance.md"
 
 
 def adapters_of_the_tree() -> list[str]:
-    """The names that the sidecars below adapters/ give, and those that need an installation of one's own."""
+    """The names in the sidecars below adapters/, and those that need the user's own installation."""
     sidecars = sorted((ROOT / "adapters").glob("*/adapter.json"))
     names = [json.loads(path.read_text(encoding="utf-8"))["name"] for path in sidecars]
     return [*names, *(name for name in PRODUCTS if name not in names)]
 
 
 def manuals_of_the_tree() -> dict[str, Manual]:
-    """What the manuals have, by adapter."""
+    """The manuals, by adapter."""
     paths = sorted((ROOT / "adapters").glob(f"*/{MANUAL}"))
     return {path.parent.name: Manual.model_validate_json(path.read_bytes()) for path in paths}
 
 
 def main(arguments: list[str]) -> int:
-    """Carries out what the command line says."""
+    """Runs the command line."""
     text = PAGE.read_text(encoding="utf-8")
     adapters = adapters_of_the_tree()
     if arguments == ["--check"]:

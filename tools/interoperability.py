@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs each pair of middleware that may match, with messages of ROS 2, and writes docs/INTEROPERABILITY.md.
+"""Runs each pair of middleware that may match, with ROS 2 messages, and writes docs/INTEROPERABILITY.md.
 
 python tools/interoperability.py [--out DIR] [--only PARTY]... [--with PARTY] [--kind TYPE]...
-    what was not run again stays
+    keeps the results of pairs that did not run again
 python tools/interoperability.py --check
-    exit 1 if the page does not fit what was seen, or the adapters
+    exit 1 if the page does not match the results, or the adapters
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from lagometer.study.adapters import discover_adapters, load_adapter, probe  # n
 
 PAGE = ROOT / "docs" / "INTEROPERABILITY.md"
 KEPT = ROOT / "docs" / "interoperability.json"
-ATTEMPTS = 2  # of what does not work
+ATTEMPTS = 2  # for a pair that does not work
 TRIALS_FAILED = 3  # the exit code of `lagometer run` for that
 
 
 def run(
     parties: Sequence[Party], kinds: Sequence[str], out: Path, with_party: str | None = None
 ) -> tuple[Verdicts, dict[str, str]]:
-    """Carries out all pairs of these parties, or those with one of them.
+    """Runs all pairs of these parties, or those with one of them.
 
-    Those of which an adapter is missing are left out.
+    Omits parties whose adapter is missing.
     """
     found = discover_adapters()
     there = [party for party in parties if party.adapter in found and found[party.adapter].built]
@@ -93,12 +93,12 @@ def _campaign(study: Path, adapters: Path, out: Path, cells: Sequence[str]) -> C
 
 
 def kept() -> tuple[Verdicts, dict[str, str]]:
-    """What was seen before."""
+    """The earlier results."""
     return from_json(json.loads(KEPT.read_text(encoding="utf-8"))) if KEPT.exists() else ({}, {})
 
 
 def check() -> int:
-    """Says what does not fit."""
+    """Prints what does not match."""
     verdicts, versions = kept()
     sidecars = {party.adapter: load_adapter(ROOT / "adapters" / party.adapter).sidecar for party in PARTIES}
     problems = list(contradictions(verdicts, PARTIES, sidecars))
@@ -112,7 +112,7 @@ def check() -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Carries out what the command line says."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     names = [party.name for party in PARTIES]
     parser.add_argument("--check", action="store_true")

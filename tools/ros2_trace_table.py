@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what ROS 2's trace functions are called and take, in each distribution, from tracetools' headers.
+"""Writes the names and arguments of ROS 2's trace functions, for each distribution, from tracetools' headers.
 
-python tools/ros2_trace_table.py NAME=VERSION=HEADER ...   writes probes/ros2_trace.json and the C++ beside it
-python tools/ros2_trace_table.py                           writes the C++ alone, from that table
-python tools/ros2_trace_table.py --check                   exit 1 if the C++ does not fit the table
+python tools/ros2_trace_table.py NAME=VERSION=HEADER ...   writes probes/ros2_trace.json and its C++
+python tools/ros2_trace_table.py                           writes only the C++, from that table
+python tools/ros2_trace_table.py --check                   exit 1 if the C++ does not match the table
 python tools/ros2_trace_table.py --stub NAME               prints a library of that distribution, for tests
 
-The headers stay outside of the project: include/tracetools/tracetools.h of the package tracetools (repository
+The headers stay outside the project: include/tracetools/tracetools.h of the package tracetools (repository
 ros2/ros2_tracing), as each distribution released it.
 """
 
@@ -23,11 +23,11 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "probes" / "ros2_trace.json"
 HEADER = ROOT / "probes" / "ros2_trace_functions.hpp"
 REGISTERS = 6  # arguments that x86-64 passes in registers; aarch64 passes eight
-# The first version of tracetools, as major.minor, whose functions are those of a distribution. Between
-# Humble, Iron and Jazzy there were versions of Rolling alone; 8.0 gave rmw_publish its three arguments.
+# The first version of tracetools, as major.minor, with the functions of a distribution. Between Humble, Iron
+# and Jazzy, some versions were only in Rolling; 8.0 gave rmw_publish its three arguments.
 SINCE = {"humble": (4, 0), "iron": (5, 0), "jazzy": (8, 0), "kilted": (8, 5), "rolling": (8, 9)}
 KNOWN_BEFORE_MAJOR = 9
-WHOLE = ("*", "int64_t", "uint64_t", "size_t", "bool")  # travel in one register for whole numbers
+WHOLE = ("*", "int64_t", "uint64_t", "size_t", "bool")  # passed in one integer register
 
 Arguments = list[str]
 Functions = dict[str, Arguments]
@@ -37,7 +37,7 @@ _DECLARED = re.compile(r"^_?DECLARE_TRACEPOINT\(\s*(\w+)\s*((?:,[^,)]*)*)\)", re
 
 def functions_of(header: str) -> Functions:
     """The functions that a header declares, without `ros_trace_`: the type and name of each argument. Raises
-    ValueError where one can't be passed on as it came."""
+    ValueError if an argument can't be forwarded unchanged."""
     found: Functions = {}
     for name, rest in _DECLARED.findall(header):
         arguments = [" ".join(part.split()) for part in rest.split(",")[1:]]
@@ -53,7 +53,7 @@ def functions_of(header: str) -> Functions:
 
 
 def forms_of(header: str) -> list[str]:
-    """What stands before each name: newer ones have a question and a form without it, too."""
+    """The prefixes of each name: newer headers also have a query and a form without it."""
     return [form for form in ("", "enabled_", "do_") if f"ros_trace_{form} ## event_name" in header]
 
 
@@ -79,13 +79,13 @@ def table_of(given: Sequence[str]) -> dict[str, Any]:
 
 
 def written(table: Mapping[str, Any]) -> str:
-    """The table as text, a function on a line."""
+    """The table as text, one function per line."""
     text = json.dumps(table, indent=1)
     return re.sub(r"\[[^][{}]*\]", lambda each: re.sub(r"\s*\n\s*", " ", each[0]), text) + "\n"
 
 
 def every_function(table: Mapping[str, Any]) -> Functions:
-    """All functions of all distributions, each with the most arguments that it has in any."""
+    """All functions of all distributions, each with the longest argument list of any."""
     found: Functions = {}
     for each in table["distributions"].values():
         for name, arguments in each["functions"].items():
@@ -95,12 +95,12 @@ def every_function(table: Mapping[str, Any]) -> Functions:
 
 
 def type_of(argument: str) -> str:
-    """Without its name."""
+    """The type of an argument, without its name."""
     return re.sub(r"\w+$", "", argument).strip()
 
 
 def type_in_cpp(argument: str) -> str:
-    """As a C++ file of ours writes it: a copy's const says nothing, and a star stands beside its type."""
+    """The type as our C++ files write it: without the const of a copy, and with the star next to the type."""
     kind = type_of(argument).replace(" *", "*")
     return kind if "*" in kind else kind.removeprefix("const ")
 
@@ -159,8 +159,8 @@ def render(table: Mapping[str, Any]) -> str:
 
 
 def stub(table: Mapping[str, Any], name: str) -> str:
-    """A library in C that has a distribution's functions. Each counts its calls and keeps its arguments;
-    `enabled` says what STUB_ENABLED is."""
+    """A C library with a distribution's functions. Each counts its calls and stores its arguments; `enabled`
+    returns STUB_ENABLED."""
     each = table["distributions"][name]
     lines = ["#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>", "#include <stdlib.h>", ""]
     for function, arguments in each["functions"].items():
@@ -182,7 +182,7 @@ def stub(table: Mapping[str, Any], name: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Carries out what the command line says."""
+    """Runs the command line."""
     if arguments and arguments[0] == "--stub":
         print(stub(json.loads(TABLE.read_text(encoding="utf-8")), arguments[1]), end="")
         return 0

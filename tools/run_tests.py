@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the tests of all languages and prints the sum as the last line: `N passed, N failed, N skipped`.
 
-Each runner's own output goes through as it comes; the counts are read from the JUnit files that it writes. A
-runner that dies or writes no file counts as one failure, so nothing can be lost in silence.
+Each runner's output is passed through as it arrives; the counts come from the JUnit files that it writes. A
+runner that dies or writes no file counts as one failure, so nothing is lost silently.
 
-Python's tests run side by side, and share the CPUs with trials that others measure. The few that fail so are
-run again by themselves, and named before the sum, whatever comes of it; where many fail, the fault is ours.
+Python's tests run in parallel, and share the CPUs with trials that others measure. If a few fail, they run
+again alone and are named before the sum, whatever the result; if many fail, the fault is ours.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ANEW_MAX = 20
 
 @dataclass(frozen=True)
 class Counts:
-    """What one runner, or all of them, came to."""
+    """The result of one runner, or of all."""
 
     passed: int = 0
     failed: int = 0
@@ -50,7 +50,7 @@ class Runner:
 
 
 def runners() -> list[Runner]:
-    """All but Python's; the release build's tests first, since all else stands on them."""
+    """All runners except Python's; the release build's tests first, since everything else depends on them."""
     found = []
     for preset in ("release", "guard"):
         build = ROOT / "build" / preset
@@ -78,12 +78,12 @@ def python_runner(name: str, *options: str) -> Runner:
 def count(junit: Path) -> Counts:
     """The test cases of a JUnit file, by outcome.
 
-    Raises ElementTree.ParseError or OSError if the file is broken or absent.
+    Raises ElementTree.ParseError or OSError if the file is broken or missing.
     """
     passed = failed = skipped = 0
     for case in ElementTree.parse(junit).getroot().iter("testcase"):
         reason = case.find("skipped")
-        # ctest says of a program that was not built that its tests were skipped.
+        # ctest reports the tests of a program that was not built as skipped.
         lost = reason is not None and "Unable to find" in reason.get("message", "")
         if lost or case.find("failure") is not None or case.find("error") is not None:
             failed += 1
@@ -95,7 +95,7 @@ def count(junit: Path) -> Counts:
 
 
 def failed_in(junit: Path) -> list[str]:
-    """The names of the test cases that failed; none if the file is broken or absent."""
+    """The names of the failed test cases; empty if the file is broken or missing."""
     try:
         cases = ElementTree.parse(junit).getroot().iter("testcase")
     except (OSError, ElementTree.ParseError):
@@ -105,14 +105,14 @@ def failed_in(junit: Path) -> list[str]:
 
 
 def run(runner: Runner) -> tuple[Counts, list[str]]:
-    """Runs one runner to its end and counts; the line says what it came to."""
+    """Runs one runner to its end and counts; the line is its result."""
     begin = time.monotonic()
     counts = run_to_end(runner)
     return counts, [f"{runner.name}: {counts} in {time.monotonic() - begin:.0f} s"]
 
 
 def run_to_end(runner: Runner) -> Counts:
-    """Runs one runner; one that dies or leaves no result is one failure."""
+    """Runs one runner; one that dies or leaves no result counts as one failure."""
     runner.junit.unlink(missing_ok=True)
     print(f"\n=== {runner.name} tests", flush=True)
     code = subprocess.run(runner.command, cwd=runner.directory, check=False).returncode
@@ -128,10 +128,10 @@ def run_to_end(runner: Runner) -> Counts:
 
 
 def run_python(arguments: list[str]) -> tuple[Counts, list[str]]:
-    """What Python's tests came to, and a line for each run of them and each test that was run again.
+    """The result of Python's tests, and a line for each run and each test that ran again.
 
-    Most wait more than they compute, so they run side by side, three for each CPU; those that compute
-    take turns (tests/seats.py), and those that change or judge the machine are marked `alone`.
+    Most wait more than they compute, so they run in parallel, three per CPU. Those that compute take turns
+    (tests/seats.py), and those that change or judge the machine are marked `alone`.
     """
     workers = str(3 * len(os.sched_getaffinity(0)))
     beside = python_runner(

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs clang-tidy over engine and adapters, all cores at once.
+"""Runs clang-tidy over engine and adapters, on all cores at once.
 
     tools/tidy.py          every file
     LAGOMETER_TIDY=changed tools/tidy.py      for CI: what changed, and a few others
 
-A file whose translation unit is the same as when it last passed is not looked at again: the key is the
-preprocessed source, the configuration and clang-tidy's version, so a changed header counts for all that
-include it.
+It skips a file whose translation unit is the same as when it last passed. The key is the preprocessed source,
+the configuration and clang-tidy's version, so a changed header affects all files that include it.
 
 `changed`: files that changed since the branch left LAGOMETER_BASE (default: origin/HEAD), or in the last
-COMMITS commits where that tells nothing, and files that include what changed; at most CHANGED_MAX of them.
-OTHERS more are chosen by the commit's hash, so that with time all have their turn. `make nightly` looks at
-every file.
+COMMITS commits if that yields nothing, and files that include changed ones; at most CHANGED_MAX of them.
+The commit's hash selects OTHERS more, so that every file has its turn over time. `make nightly` checks every
+file.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 CACHE = ROOT / "build" / "tidy"
-# Ours alone: the build folder, too, has an adapters/, with headers that ROS 2's generators write.
+# Only ours: the build folder also has an adapters/, with headers that ROS 2's generators write.
 CHANGED, EVERY = "changed", "all"
 COMMITS = 10
 CHANGED_MAX = 24
@@ -39,21 +38,21 @@ HEADERS = f"^{re.escape(str(ROOT))}/(engine|adapters)/"
 
 
 def database(build: Path = BUILD) -> Path:
-    """The folder with the compiler's commands, each for one file: where the build joins files, one that is
-    configured apart."""
+    """The folder with the compiler's commands, one per file: if the build joins files, one that is configured
+    separately."""
     if not re.search(r"^CMAKE_UNITY_BUILD:\w+=ON$", (build / "CMakeCache.txt").read_text(), re.MULTILINE):
         return build
     apart = build.parent / "apart"
     command = ["cmake", "--preset", "release", "-B", str(apart), "-DCMAKE_UNITY_BUILD=OFF"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    # What is generated lies in the folder of the build.
+    # Generated files are in the build folder.
     commands_of_files = apart / "compile_commands.json"
     commands_of_files.write_text(commands_of_files.read_text().replace(str(apart), str(build)))
     return apart
 
 
 def commands(folder: Path) -> dict[Path, list[str]]:
-    """The compiler's command for each source file of ours that ships."""
+    """The compiler's command for each of our source files that ships."""
     found = {}
     for entry in json.loads((folder / "compile_commands.json").read_text()):
         file = Path(entry["directory"], entry["file"]).resolve()
@@ -63,14 +62,14 @@ def commands(folder: Path) -> dict[Path, list[str]]:
 
 
 def git(*arguments: str, root: Path = ROOT) -> str | None:
-    """What git prints; None if it fails."""
+    """The output of git; None if it fails."""
     command = ["git", "-C", str(root), *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def changed_files(root: Path = ROOT) -> tuple[str, set[Path]]:
-    """Since when, and the files that changed since then, those not committed included."""
+    """The base of the comparison, and the files that changed since, including uncommitted ones."""
     head = git("rev-parse", "HEAD", root=root)
     base = git("merge-base", "HEAD", os.environ.get("LAGOMETER_BASE", "origin/HEAD"), root=root)
     if base in (None, head):
@@ -81,8 +80,8 @@ def changed_files(root: Path = ROOT) -> tuple[str, set[Path]]:
 
 
 def includes_of(file: Path, by_name: dict[str, list[Path]], seen: set[Path]) -> set[Path]:
-    """Adds to `seen` what of ours a file includes, also through others; a name that is not beside the file
-    counts for every file of that name."""
+    """Adds to `seen` our files that a file includes, also indirectly; a name that is not next to the file
+    matches every file of that name."""
     if file in seen or not file.exists():
         return seen
     seen.add(file)
@@ -96,9 +95,9 @@ def includes_of(file: Path, by_name: dict[str, list[Path]], seen: set[Path]) -> 
 def chosen(
     files: list[Path], changed: set[Path], includes: dict[Path, set[Path]], commit: str
 ) -> tuple[list[Path], list[Path]]:
-    """Of these files those to look at for a change, and others by turn.
+    """The files to check for a change, and others in turn.
 
-    A file that changed itself comes before one that includes what changed.
+    A file that changed itself comes before a file that includes a changed one.
     """
     direct = [file for file in files if file in changed]
     through = [file for file in files if file not in changed and includes.get(file, set()) & changed]
@@ -109,7 +108,7 @@ def chosen(
 
 
 def selected(files: list[Path]) -> list[Path]:
-    """The files that LAGOMETER_TIDY asks for; says which."""
+    """The files that LAGOMETER_TIDY selects; prints which."""
     wanted = os.environ.get("LAGOMETER_TIDY", EVERY)
     if wanted == EVERY:
         return files
@@ -131,7 +130,7 @@ def selected(files: list[Path]) -> list[Path]:
 
 
 def key(command: list[str], salt: bytes) -> str:
-    """Hash of what clang-tidy would see."""
+    """Hash of clang-tidy's input."""
     output = command.index("-o")
     preprocess = [*command[:output], *command[output + 2 :], "-E"]
     text = subprocess.run(preprocess, cwd=BUILD, check=True, stdout=subprocess.PIPE).stdout
@@ -139,7 +138,7 @@ def key(command: list[str], salt: bytes) -> str:
 
 
 def tidy(file: Path, folder: Path, command: list[str], salt: bytes) -> str:
-    """The findings in one file, empty if there are none. folder: as `database` says."""
+    """The findings in one file, empty if there are none. folder: from `database`."""
     stamp = CACHE / key(command, salt)
     if stamp.exists():
         return ""
@@ -156,7 +155,7 @@ def tidy(file: Path, folder: Path, command: list[str], salt: bytes) -> str:
 
 
 def main() -> int:
-    """0 if there are no findings, or clang-tidy is absent and LAGOMETER_REQUIRE is not set (CI sets it)."""
+    """0 without findings, or if clang-tidy is missing and LAGOMETER_REQUIRE is not set (CI sets it)."""
     program = shutil.which("clang-tidy")
     if program is None:
         print("clang-tidy: skipped: it needs the package clang-tidy", file=sys.stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words that stop a reader, with better ones, and Markdown lines that are too long; for check_sources.py."""
+"""Words that stop a reader, with better ones, and overlong Markdown lines; for check_sources.py."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNBREAKABLE = re.compile(r"^\s*(?:\||#|!\[|<|    )|^\s*(?:[-*] )?\S+$")
 
 
 def findings(name: str, content: bytes) -> Iterator[tuple[int, str]]:
-    """Line numbers and what is wrong there, for a tracked file. Other files than text have nothing wrong."""
+    """Line numbers and findings of a tracked file. Files that are not text have none."""
     plain = name.startswith(("tools/", ".ci/")) or name.endswith(("Makefile", "CMakeLists.txt"))
     if NOT_OURS.match(name) or not (TEXTS.search(name) or (plain and b"\0" not in content)):
         return

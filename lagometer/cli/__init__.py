@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: one file a command, each with a function `command`."""
+"""The command line: one file per command, each with a function `command`."""

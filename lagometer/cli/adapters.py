@@ -102,7 +102,7 @@ def _row_without_adapter(installation: Installation) -> Row:
 
 
 def _print_short(rows: list[Row]) -> None:
-    """A line for each adapter, then each reason once, for all adapters that it keeps away."""
+    """One line for each adapter, then each reason once, with all adapters that it makes unavailable."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -125,7 +125,7 @@ def _print_short(rows: list[Row]) -> None:
 
 
 def _version(version: str | None) -> str:
-    """What fits of a version: the number alone where that is preceded by a name."""
+    """The part of a version that fits: only the number if a name precedes it."""
     if version is None or len(version) <= VERSION_WIDTH:
         return version or "–"
     last = version.split()[-1]
@@ -133,7 +133,7 @@ def _version(version: str | None) -> str:
 
 
 def _in_short(row: Row) -> tuple[str, str, str, str, str]:
-    """Reach, ways of being woken, reliability, late joiners and types, each in a word."""
+    """Scope, ways to wake up, reliability, late joiners and types, one word each."""
     abilities = row["abilities"]
     if abilities is None:
         return ("–",) * 5
@@ -147,7 +147,7 @@ def _in_short(row: Row) -> tuple[str, str, str, str, str]:
 
 
 def _reasons(rows: list[Row], width: int) -> list[str]:
-    """Why adapters can't be used, each reason once, wrapped."""
+    """Why adapters can't be used; each reason once, wrapped."""
     groups: dict[str, list[str]] = {}
     for row in rows:
         if row["reason"]:
@@ -166,7 +166,7 @@ def _reasons(rows: list[Row], width: int) -> list[str]:
 
 
 def _print_wide(rows: list[Row]) -> None:
-    """Everything, a line for each adapter, however long it is; a terminal wraps it as it likes."""
+    """Everything, one line for each adapter, whatever its length; the terminal wraps it."""
     headings = ("dispatch", "reliability", "history", "durability", "types", "profiles", "origin")
     first = ("adapter", "state", "version", "middleware", "reach", *headings, "library", "reason")
     table: list[tuple[str, ...]] = [first]

@@ -18,7 +18,7 @@ from lagometer.errors import BadInput
 
 DEFAULT_BASELINES = Path(".lagometer/baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-LEFT_OUT = ("report.html", "export", ".*")  # what can be made again
+LEFT_OUT = ("report.html", "export", ".*")  # can be regenerated
 
 Folder = Annotated[Path, typer.Option("--baselines", metavar="DIR", help="The folder of the baselines.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '.', '_', '-'.")]

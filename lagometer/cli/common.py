@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands share. Data goes to stdout, everything for people's eyes on the way goes to stderr."""
+"""Code that the commands share. Data goes to stdout; progress and messages for people go to stderr."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from lagometer.store.reader import Campaign
 
-DEFAULT_FOLDER = Path("out")  # a campaign goes to the folder of its study's name in it
+DEFAULT_FOLDER = Path("out")  # a campaign goes to a subfolder with its study's name
 
 JsonFlag = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on stdout; progress goes to stderr.")
@@ -51,9 +51,9 @@ NewFolder = Annotated[
 
 @contextlib.contextmanager
 def new_campaign(out: Path) -> Iterator[Path]:
-    """Gives a folder's place beside `out`; what is made there becomes `out` when the block ends well.
+    """Yields a temporary folder next to `out`, which becomes `out` if the block succeeds.
 
-    Raises BadInput if `out` is there already, or for what is no campaign; CannotStore.
+    Raises BadInput if `out` already exists or a source is not a campaign; CannotStore.
     """
     from lagometer.errors import BadInput
     from lagometer.store.errors import StoreError
@@ -75,7 +75,7 @@ def new_campaign(out: Path) -> Iterator[Path]:
 
 
 def opened(directory: Path) -> Campaign:
-    """The campaign in a folder. Raises BadInput if there is none that can be read."""
+    """The campaign in a folder. Raises BadInput if the folder has no readable campaign."""
     from lagometer.errors import BadInput
     from lagometer.store.errors import StoreError
     from lagometer.store.reader import open_campaign
@@ -94,19 +94,19 @@ def print_json(value: object) -> None:
 
 @contextlib.contextmanager
 def result_told_by_exit_code() -> Iterator[None]:
-    """Around what is printed after the work is done: that nobody reads it does not change the exit code."""
+    """For output after the work is done: the exit code stays the same if nobody reads the output."""
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.EPIPE, errno.EIO):  # a pipe or a terminal without its other side
+        if error.errno not in (errno.EPIPE, errno.EIO):  # a pipe or terminal whose other end is closed
             raise
         abandon(sys.stdout)
 
 
 def output_console(wide: bool = False) -> Console:
-    """The console for data. Not wrapped to 80 columns when it is piped into a file or another program.
+    """The console for data. It does not wrap at 80 columns when piped into a file or another program.
 
-    wide: nor in a terminal that has no room for whole tables.
+    wide: nor in a terminal that is too narrow for whole tables.
     """
     from rich.console import Console
 
@@ -114,13 +114,13 @@ def output_console(wide: bool = False) -> Console:
         wide = False
 
         def print(self, *objects: Any, **options: Any) -> None:
-            """In a terminal words are kept whole, whatever a file gets on one line."""
+            """Keeps words whole in a terminal; a file gets each text on one line."""
             if self.is_terminal and not self.wide:
                 options["soft_wrap"] = False
             super().print(*objects, **options)
 
         def on_broken_pipe(self) -> None:
-            """Leaves it to `main`, which knows that a reader may go; rich itself would end the program."""
+            """Leaves it to `main`, which accepts a closed pipe; rich itself would end the program."""
             raise BrokenPipeError
 
     console = DataConsole(soft_wrap=wide or not sys.stdout.isatty(), highlight=False)
@@ -134,7 +134,7 @@ def message_console() -> Console:
 
     class MessageConsole(Console):
         def on_broken_pipe(self) -> None:
-            """Goes on without a reader; rich itself would end the program, and what it was about to say."""
+            """Continues without a reader; rich itself would end the program before it prints its result."""
             abandon(sys.stderr)
 
     return MessageConsole(stderr=True, highlight=False)

@@ -82,7 +82,7 @@ def command(
 def choice_of(
     select: list[str] | None, by: str | None, wanted: Conditions, alpha: float, across_machines: bool
 ) -> Choice:
-    """The options, checked. Raises BadInput."""
+    """The checked options. Raises BadInput."""
     from lagometer.stats.compare.comparable import Choice
 
     parts = by.split(":") if by is not None else None
@@ -109,9 +109,9 @@ def carry_out(
     as_json: bool,
     page: Path | None = None,
 ) -> int:
-    """Compares, prints, and returns the exit code. absolute_limits: what B alone is held against.
+    """Compares, prints, and returns the exit code. absolute_limits: limits that apply only to B.
 
-    Raises BadInput if a folder is no campaign, or a limit names no cell.
+    Raises BadInput if a folder is not a campaign, or if a limit names no cell.
     """
     from lagometer.stats.cell.limits import cell_ids, judge_limits
     from lagometer.stats.compare.comparable import compare_campaigns
@@ -155,7 +155,7 @@ def carry_out(
 
 
 def _findings(comparison: Comparison, a: Campaign, b: Campaign) -> dict[str, list[Finding]]:
-    """`findings_a` and `findings_b`: what was found in the cells that were compared."""
+    """`findings_a` and `findings_b`: the findings in the compared cells."""
     from lagometer.summary.findings.derive import findings
 
     return {
@@ -175,13 +175,13 @@ def _write_page(comparison: Comparison, a: Campaign, b: Campaign, page: Path) ->
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as JSON has it; an interval without an end has null there."""
+    """The comparison for JSON; an interval without an end has null there."""
     document: dict[str, Any] = finite(asdict(comparison))
     return document
 
 
 def finite(value: object) -> Any:
-    """The same for JSON, which has no infinity: null in its place."""
+    """The same value for JSON, with null instead of infinity."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -190,7 +190,7 @@ def finite(value: object) -> Any:
 
 
 def _exit_code(comparison: Comparison, failed: list[str], undecided: list[str], quiet: bool) -> int:
-    """0, or the code of Regression or NotComparable; says why on standard error."""
+    """0, or the code of Regression or NotComparable; prints the reason to stderr."""
     say = (lambda _text: None) if quiet else _say
     if failed:
         for line in failed:

@@ -46,14 +46,14 @@ HINT = (
 
 @dataclass
 class Conditions:
-    """What `--fail-if` asks for: limits on the change between two campaigns, and limits on one campaign."""
+    """The limits of `--fail-if`: on the change between two campaigns, and on one campaign."""
 
     relative: list[Limit] = field(default_factory=list)
     absolute: list[AbsoluteLimit] = field(default_factory=list)
 
 
 def parse(texts: Sequence[str]) -> Conditions:
-    """The limits that conditions stand for. Raises BadInput."""
+    """Parses conditions into limits. Raises BadInput."""
     conditions = Conditions()
     for text in texts:
         parts = _CONDITION.fullmatch(text.strip())
@@ -69,7 +69,7 @@ def parse(texts: Sequence[str]) -> Conditions:
 
 
 def parse_absolute(texts: Sequence[str]) -> list[AbsoluteLimit]:
-    """The same where there is one campaign only, so that nothing can be relative. Raises BadInput."""
+    """The same for a single campaign, where no limit can be relative. Raises BadInput."""
     conditions = parse(texts)
     if conditions.relative:
         raise BadInput(
@@ -81,7 +81,7 @@ def parse_absolute(texts: Sequence[str]) -> list[AbsoluteLimit]:
 
 
 def check_cells(limits: Sequence[AbsoluteLimit | Limit], cells: Sequence[str]) -> None:
-    """Raises BadInput for a glob that names no cell: a limit that nobody looks at would never fail."""
+    """Raises BadInput for a glob that matches no cell: its limit could never fail."""
     for limit in limits:
         if not any(fnmatch.fnmatchcase(cell, limit.cells) for cell in cells):
             existing = f"there is {', '.join(cells[:3])}" if cells else "there is no cell"
@@ -116,17 +116,16 @@ def _no_condition(text: str, reason: str = "") -> BadInput:
 
 
 def text_of(limit: Limit) -> str:
-    """A limit on a change as one would write it: p99 > +5%."""
+    """A limit on a change as a user writes it: p99 > +5%."""
     cells = f"{limit.cells}: " if limit.cells != "*" else ""
     name = limit.quantity.replace("p999", "p99.9")
     return f"{cells}{name} {'>' if limit.above else '<'} {100.0 * (limit.ratio - 1.0):+g}%"
 
 
 def met(comparison: Comparison, strict: bool) -> list[str]:
-    """The conditions on the change that are met, a line for each cell.
+    """The conditions on the change that are met, one line for each cell.
 
-    A condition is met where it is shown; with `strict` also where it is not ruled out, and where nothing can
-    be said.
+    A condition is met if the data show it; with `strict` also if they do not rule it out, or show nothing.
     """
     lines: list[str] = []
     for cell in comparison.cells:
@@ -142,7 +141,7 @@ def met(comparison: Comparison, strict: bool) -> list[str]:
 
 
 def undecided(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
-    """The conditions on the change that could be judged in no cell at all, with a reason."""
+    """The conditions on the change that could not be judged in any cell, with a reason."""
     if not comparison.cells:
         return ["no cell is in both campaigns"]
     lines: list[str] = []
@@ -157,7 +156,7 @@ def undecided(comparison: Comparison, limits: Sequence[Limit]) -> list[str]:
 
 
 def failed(judgements: Sequence[Judgement], strict: bool) -> list[str]:
-    """The limits that are met, a line for each cell; with `strict` also those of which nobody can tell."""
+    """The limits that are met, one line for each cell; with `strict` also those that can't be judged."""
     lines: list[str] = []
     for judgement in judgements:
         if judgement.verdict == "met":

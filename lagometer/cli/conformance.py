@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer conformance`: whether an adapter does what it declares, and what its middleware's manual has."""
+"""`lagometer conformance`: whether an adapter does what it and its middleware's manual declare."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def command(
 
 
 def _subjects(names: list[str], select_all: bool, options: list[str], network: str) -> list[Subject]:
-    """The adapters that are asked for. Raises `BadInput`, `NothingRunnable`."""
+    """The selected adapters. Raises `BadInput`, `NothingRunnable`."""
     from lagometer.conformance.bench import Subject
     from lagometer.errors import BadInput, NothingRunnable
     from lagometer.study.adapters import discover_adapters
@@ -125,7 +125,7 @@ def _subjects(names: list[str], select_all: bool, options: list[str], network: s
 
 
 def _options(adapter: Any, texts: list[str]) -> dict[str, Any]:
-    """What `--option` says, as values of the adapter's options. Raises `BadInput`."""
+    """The texts of `--option` as values of the adapter's options. Raises `BadInput`."""
     from lagometer.errors import BadInput
 
     values = {}
@@ -142,7 +142,7 @@ def _options(adapter: Any, texts: list[str]) -> dict[str, Any]:
 
 
 def _value(kind: str, text: str) -> Any:
-    """The text as an option of this kind has it; unchanged, and so not accepted, if it does not fit."""
+    """The text as an option of this kind; unchanged, and therefore rejected, if it does not fit."""
     if kind == "boolean":
         return {"true": True, "false": False}.get(text, text)
     try:
@@ -152,7 +152,7 @@ def _value(kind: str, text: str) -> Any:
 
 
 def _abilities(only: list[str]) -> Sequence[Ability]:
-    """The abilities that are asked for; all if none is. Raises `BadInput`."""
+    """The selected abilities; all if none is selected. Raises `BadInput`."""
     from lagometer.conformance.abilities import ABILITIES
     from lagometer.errors import BadInput
     from lagometer.study.values import nearest
@@ -165,7 +165,7 @@ def _abilities(only: list[str]) -> Sequence[Ability]:
 
 
 def _tell(adapter: str, result: Result) -> None:
-    """One line on stderr for each result as it comes."""
+    """Prints one line to stderr for each result as it arrives."""
     from rich.markup import escape
 
     style = STYLES[result.verdict]
@@ -177,7 +177,7 @@ def _tell(adapter: str, result: Result) -> None:
 
 
 def _print(reports: list[AdapterReport]) -> None:
-    """The matrix, abilities downwards, and the reasons of all that is not a plain pass."""
+    """Prints the matrix, one row per ability, and the reasons for everything but a plain pass."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -214,7 +214,7 @@ def _print(reports: list[AdapterReport]) -> None:
 
 
 def further_broken(result: Result) -> list[str]:
-    """What is broken beside the line that the reason names: all at once, so that one run shows it."""
+    """Everything else that is broken, beyond the line in the reason, so that one run shows all."""
     others = [f"{line.name}: {line.detail}" for line in result.lines if line.passed is False][1:]
     left_out = len(others) - FURTHER_MAX
     return others if left_out <= 0 else [*others[:FURTHER_MAX], f"{left_out} more: --json has them"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer doctor`: what on this machine spoils a measurement, and how to fix it."""
+"""`lagometer doctor`: what on this machine distorts a measurement, and how to fix it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def command(
 
 
 def _scheduler() -> Finding:
-    """Whether the kernel's scheduler can be recorded here; it is tried."""
+    """Tries whether the kernel's scheduler can be recorded here."""
     from lagometer.agent.observe.scheduler import unavailable
     from lagometer.errors import SetupMissing
     from lagometer.installation import scheduler_path
@@ -91,7 +91,7 @@ def _scheduler() -> Finding:
 
 
 def render(findings: Sequence[Finding], console: Console) -> None:
-    """Prints the findings, the worst first; what is in order takes one line."""
+    """Prints the findings, the worst first, and a single line for everything that is fine."""
     _print(findings, console)
     bad = sum(finding.verdict in ("warn", "fail") for finding in findings)
     console.print(f"\n{len(findings)} checks, {bad} of them not in order")
@@ -109,7 +109,7 @@ def _print(findings: Sequence[Finding], console: Console) -> None:
 
 
 def _look_at_hosts(path: Path, as_json: bool) -> None:
-    """Looks at each host, and at the way between each two, and prints what was found."""
+    """Inspects each host and the link between each two, and prints the findings."""
     from lagometer.run.hosts.looks import look_at
     from lagometer.run.hosts.verdicts import host_findings, way_findings
     from lagometer.study.hosts_file import load_hosts
@@ -148,7 +148,7 @@ def _look_at_hosts(path: Path, as_json: bool) -> None:
 
 
 def render_installations(installations: Sequence[Installation], console: Console) -> None:
-    """Prints what was found of the middleware that is the user's own installation."""
+    """Prints what was found of middleware that the user must install."""
     from rich.markup import escape
 
     console.print("\nmiddleware of your own installation (docs/ADAPTERS.md):")

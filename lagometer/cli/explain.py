@@ -75,7 +75,7 @@ def command(
 
 
 def _cell(text: str, other: CellOf | None) -> CellOf:
-    """The one cell that an argument names. Raises BadInput, StoreError."""
+    """The only cell that an argument names. Raises BadInput, StoreError."""
     from lagometer.stats.compare.explain import CellOf
     from lagometer.store.reader import open_campaign
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Format(str, Enum):
-    """What can be written."""
+    """The export formats."""
 
     CSV = "csv"
     JSON_LINES = "jsonl"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer import`: figures of another tool as a campaign folder, marked as what they are."""
+"""`lagometer import`: another tool's figures as a campaign folder, marked as imported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_OUT = Path("out/imported")
 
 
 class Unit(str, Enum):
-    """Of values in files that name none."""
+    """The unit of values in files that name none."""
 
     NS = "ns"
     US = "us"

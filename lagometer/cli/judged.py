@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of `--fail-if` on one campaign, for the table, for `--json` and for the exit code."""
+"""The result of `--fail-if` on one campaign, for the table, for `--json` and for the exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgements, and the conditions that end the command with exit code 8, a line each."""
+    """The judgements, and the conditions that end the command with exit code 8, one line each."""
 
     judgements: Sequence[Judgement] = ()
     failed: Sequence[str] = ()
@@ -44,7 +44,7 @@ class Judged:
 
 
 def judged_limits(campaign: Campaign, limits: Sequence[AbsoluteLimit], strict: bool) -> Judged:
-    """Judges the limits in a campaign. Raises BadInput for one that names none of its cells."""
+    """Judges the limits in a campaign. Raises BadInput for a limit that matches none of its cells."""
     from lagometer.stats.cell.limits import cell_ids, judge_limits
 
     conditions.check_cells(limits, cell_ids(campaign))

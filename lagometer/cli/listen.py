@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer listen`: one topic of a running system, heard by one more subscriber."""
+"""`lagometer listen`: adds a subscriber to one topic of a running system."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SHOW_EVERY_S = 1.0
 DOMAINS_MAX = 232
-OF_ROS = "rt"  # what ROS 2 puts in front of a topic's name
+OF_ROS = "rt"  # the prefix that ROS 2 adds to a topic's name
 
 
 def command(

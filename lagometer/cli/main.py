@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer`: the table of commands, and what happens when one ends in an error."""
+"""`lagometer`: the table of commands, and the handling of their errors."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point: runs one command and exits with the code of what ended it (lagometer/errors.py)."""
+    """The entry point: runs one command and exits with the code of its outcome (lagometer/errors.py)."""
     ensure_standard_streams()
     argv = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except typer.TyperException as usage:
         code = _usage_error(usage, argv)
     except (BrokenPipeError, SystemExit):
-        # The reader has gone (`| head`), which is its right; the argument parser makes a SystemExit of that.
+        # The reader closed the pipe (`| head`), which is fine; the argument parser turns it into SystemExit.
         abandon(sys.stdout)
         code = 0
     except (KeyboardInterrupt, typer.Abort):
@@ -120,14 +120,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if os.environ.get("LAGOMETER_DEBUG"):
             raise
         code = _report(_internal(error), argv)
-    # What is still held for a reader that has gone would make the exit code 120.
+    # Output still buffered for a closed pipe would make the exit code 120.
     for stream in (sys.stdout, sys.stderr):
         flush_or_abandon(stream)
     sys.exit(code)
 
 
 def _usage_error(usage: typer.TyperException, argv: list[str]) -> int:
-    """A wrong command line. Without a message no argument was given, and the help is printed already."""
+    """A wrong command line. An empty message means no argument was given, and the help is already printed."""
     message = usage.format_message()
     if not message:
         return BadInput.exit_code
@@ -151,7 +151,7 @@ def _internal(error: Exception) -> Internal:
 
 
 def _report(error: LagometerError, argv: list[str]) -> int:
-    """Says what went wrong, if anybody is left to say it to; the exit code says it in any case."""
+    """Prints the problem if anybody can still read it, and returns the exit code in any case."""
     with contextlib.suppress(OSError):
         for problem in error.problems:
             sys.stderr.write(f"{PROGRAM}: {problem}\n")

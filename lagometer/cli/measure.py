@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer measure`: one cell from one line, without a study's file."""
+"""`lagometer measure`: one cell from one command line, without a study file."""
 
 from __future__ import annotations
 

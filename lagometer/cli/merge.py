@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer merge`: campaigns of several machines, or several of one, as one campaign."""
+"""`lagometer merge`: joins campaigns of several machines, or several of one machine, into one campaign."""
 
 from __future__ import annotations
 

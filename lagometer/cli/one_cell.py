@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options by which a command names one cell: what `measure` and `profile` share."""
+"""The options that describe one cell, shared by `measure` and `profile`."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ Warmup = Annotated[str, option("warmup", "TIME", "Length of the warm-up.")]
 
 
 def study_of_one_cell(name: str, options: Mapping[str, Any], **more: str) -> dict[str, Any]:
-    """The document of a study with one cell. options: those of the command by their parameters' names,
-    None where they were not used."""
+    """The document of a study with one cell. options: the command's options by parameter name, None if not
+    used."""
     adapter = options["adapter"]
     factors = {**options, "type": options["type_"]}
     return {
-        "name": f"{name}-" + adapter.replace("+", "-"),  # a study's name has no plus
+        "name": f"{name}-" + adapter.replace("+", "-"),  # a study's name must not contain a plus
         "duration": options["duration"],
         "warmup": options["warmup"],
         "matrix": {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a page: what can hinder it, as the error that a command ends with."""
+"""Writing a page: turns failures into the errors that a command ends with."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from lagometer.errors import BadInput, Internal, LagometerError, SetupMissing
 
 @contextlib.contextmanager
 def writing_page(target: Path, retry_command: str) -> Iterator[None]:
-    """Around what writes the page `target`. `retry_command`: what writes it elsewhere, for a hint.
+    """Wraps the code that writes the page `target`. `retry_command`: the command in the hint, which writes it
+    elsewhere.
 
-    Raises SetupMissing without the page's bundle, CannotStore where the file system refuses, and BadInput for
-    a campaign that can't be read.
+    Raises SetupMissing without the page's bundle, CannotStore if the file system fails, and BadInput for an
+    unreadable campaign.
     """
     from lagometer.report.page import BundleMissing
     from lagometer.store.errors import StoreError
@@ -38,7 +39,7 @@ def report_again(directory: Path) -> str:
 
 
 def hindered_report(directory: Path) -> LagometerError | None:
-    """Writes a campaign's report.html; what came in between is returned, since the campaign is finished."""
+    """Writes a campaign's report.html. Returns errors instead of raising, since the campaign is finished."""
     from lagometer.report.page import REPORT_NAME, write_report
 
     try:

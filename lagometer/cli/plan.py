@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer plan`: what a study comes to, before anything is run."""
+"""`lagometer plan`: what a study contains, before anything runs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def command(
 
 
 def _detection(earlier: Path, cells: tuple[Cell, ...], text: str) -> Detection:
-    """How many trials it takes, from the earlier campaign. Raises BadInput if there is none."""
+    """The number of trials needed, from the earlier campaign. Raises BadInput if there is none."""
     from lagometer.errors import BadInput
     from lagometer.stats.compare.detection import trials_to_detect
     from lagometer.store.errors import StoreError
@@ -214,7 +214,7 @@ def _how_long(study: Study, prediction: Prediction) -> str:
 def _print_worker(
     study: Study, expansion: Expansion, worker: tuple[str, int], adapters: Mapping[str, Adapter]
 ) -> None:
-    """The plan that one worker would get, as it would get it, but standing on its own."""
+    """Prints the plan of one worker as the worker would get it, but self-contained."""
     from lagometer.run.worker.layout import worker_plans
 
     cell = _find_cell(expansion, worker[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer probe`: an unmodified program, and all that it starts, under the probe."""
+"""`lagometer probe`: runs an unmodified program, and everything it starts, under the probe."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 DEFAULT_OUT = Path("out/probe")
 LOOK_EVERY_S = 1.0
-LIVE_CALLS_MAX = 100_000  # with more, looking at all of them every second would take too much of the machine
+LIVE_CALLS_MAX = 100_000  # beyond this, reading all of them every second would load the machine too much
 
 
 def command(
@@ -125,7 +125,7 @@ def _carry_out(
 def _follow(
     run: ProgramRun, interruption: Any, longest_s: float | None, console: Console | None
 ) -> int | None:
-    """Until the command ends, a signal comes or its time is over; a live table where there is a console."""
+    """Waits until the command ends, a signal comes or its time is over; shows a live table in a console."""
     from rich.live import Live
 
     deadline_s = time.monotonic() + longest_s if longest_s is not None else None
@@ -146,7 +146,7 @@ def _follow(
     finally:
         if shown is not None:
             shown.stop()
-    # The command had the signal, too, if it came from the terminal.
+    # If the signal came from the terminal, the command received it too.
     return run.wait(LOOK_EVERY_S)
 
 
@@ -258,7 +258,7 @@ def _render(carried: Carried) -> None:
 
 
 def _by_qos(edges: Sequence[ProgramEdge]) -> dict[str, list[str]]:
-    """The names of the edges by what both of their ends ask for."""
+    """The names of the edges, grouped by the QoS of both ends."""
     names_by_qos: dict[str, list[str]] = {}
     for edge in edges:
         writer, reader = (str(end.qos or "not seen") for end in (edge.writer, edge.reader))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer profile`: where the time of one cell goes, and what looking costs."""
+"""`lagometer profile`: where the time of one cell goes, and what the probes cost."""
 
 from __future__ import annotations
 
@@ -118,14 +118,14 @@ def _profile(options: dict[str, Any], directory: Path, pairs: int, as_json: bool
 
 
 def _carried_out(options: dict[str, Any], directory: Path, side: str, pair: int) -> Campaign:
-    """Carries out one trial. Raises Interrupted, NothingRunnable."""
+    """Runs one trial. Raises Interrupted, NothingRunnable."""
     from lagometer.errors import NothingRunnable
     from lagometer.run.campaign import Assignment, CampaignRun
     from lagometer.store.reader import open_campaign
     from lagometer.study import discover_adapters, expand, study_from_mapping
 
     layers = "on" if side == PROBED else "off"
-    # Another seed for each pair: the two of a pair send the same, from the same places in memory.
+    # A different seed for each pair: both trials of a pair send the same messages from the same addresses.
     mapping = study_of_one_cell(
         "profile", options, layers=layers, scheduler=layers, machine_floor="off", seed=str(pair + 1)
     )
@@ -144,7 +144,7 @@ def _carried_out(options: dict[str, Any], directory: Path, side: str, pair: int)
 
 
 def _as_json(tables: list[LayerTable], cost: ProbeCost) -> dict[str, Any]:
-    """The layers of the first edge, which most workloads have alone, and those of each."""
+    """The layers of the first edge, which is the only one in most workloads, and those of each edge."""
     from dataclasses import asdict
 
     from lagometer.cli.show.layers import layers_as_json

@@ -109,7 +109,7 @@ def matrix(adapter: AdapterNames = None, json: JsonFlag = False) -> None:
 
 
 def short(qos: Qos) -> str:
-    """As a user writes it."""
+    """The QoS as a user writes it."""
     deadline = f",deadline={qos.deadline_ns // 1_000_000}ms" if qos.deadline_ns is not None else ""
     return f"{qos.reliability},{qos.durability}{deadline}"
 
@@ -173,7 +173,7 @@ def _said(observation: Observed, match: bool) -> str:
 def _print_matrix(
     sides: Sequence[Qos], rules: Sequence[bool], observations: dict[str, list[Observed]]
 ) -> None:
-    """One table for the rules, and one for each adapter; a sign in brackets differs from the rules."""
+    """Prints one table for the rules, and one for each adapter; a sign in brackets differs from the rules."""
     from rich.markup import escape
     from rich.table import Table
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer run`: carries out a study and says what came of it."""
+"""`lagometer run`: runs a study and prints the results."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def carry_out(
     kept: bool = True,
     wide: bool = False,
 ) -> int:
-    """Runs a campaign and prints what came of it; returns the exit code. `kept`: its folder stays."""
+    """Runs a campaign and prints the results; returns the exit code. `kept`: its folder stays."""
     from lagometer.run.campaign import CampaignRun
 
     campaign = CampaignRun(assignment)
@@ -131,11 +131,11 @@ def carry_out(
 
 
 def exit_code(tally: Tally, hindrance: LagometerError | None = None, judged: Judged | None = None) -> int:
-    """Returns the code with which a campaign ends: 0 all valid, 3 some failed, 130 interrupted.
+    """Returns the exit code of a campaign: 0 all valid, 3 some failed, 130 interrupted.
 
-    judged: what came of `--fail-if`: its code comes next, since it answers what was asked. hindrance: why the
-    report could not be written: that gives its own code, unless only the page's bundle is missing, since
-    set-up goes on without it by design.
+    judged: the result of `--fail-if`. Its code comes next, since it answers the user's question. hindrance:
+    why the report could not be written. It has its own code, unless only the page's bundle is missing: setup
+    continues without the bundle by design.
     """
     if tally.interrupted:
         return Interrupted.exit_code
@@ -147,7 +147,7 @@ def exit_code(tally: Tally, hindrance: LagometerError | None = None, judged: Jud
 
 
 def _as_dict(tally: Tally, wanted: bool, hindrance: LagometerError | None) -> dict[str, object]:
-    """What `--json` prints: the tally, where the report lies, and why there is none."""
+    """The output of `--json`: the tally, the report's path, or why there is no report."""
     from dataclasses import asdict
 
     from lagometer.report.page import REPORT_NAME

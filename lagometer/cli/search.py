@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lagometer.study import Study
 
 RESULT = "search.json"
-MESSAGES_MIN = 20  # of a trial, at the lowest rate that is tried
+MESSAGES_MIN = 20  # per trial, at the lowest tested rate
 
 
 def command(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an adapter does what adapter.h asks, its sidecar declares and its middleware's manual has."""
+"""Whether an adapter does what adapter.h, its sidecar and its middleware's manual say."""

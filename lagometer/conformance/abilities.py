@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The abilities, in the order of the matrix: what each means, who declares it absent, how it is shown."""
+"""The abilities, in matrix order: what each means, when a sidecar declares it absent, and its check."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from lagometer.study.sidecar import Sidecar
 class Ability:
     """One column of the matrix.
 
-    asks: the most that the check asks for; lacks: why the sidecar declares it absent, None if it doesn't;
-    check: shows it, notes lines, and returns False if it turned out to be absent without a line being broken;
-    not_from_python: why it can't be shown of an adapter in Python, empty if it can.
+    asks: the most that the check needs; lacks: why the sidecar declares it absent, None if it doesn't;
+    check: adds lines, and returns False if the ability is absent although no line is broken;
+    not_from_python: why it can't be checked for a Python adapter, empty if it can.
     """
 
     name: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each check asks an adapter for: the numbers that the checks use, and that the documentation shows.
+"""What each check needs from an adapter: the numbers that the checks use and the documentation lists.
 
-Nothing here is beyond a sidecar's limits: a check asks for less where they say so, and is absent where less
-would show nothing.
+Nothing here exceeds a sidecar's limits: a check reduces its needs to the limits, and is absent if the reduced
+check would show nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ NS_PER_MS = 1_000_000
 
 @dataclass(frozen=True)
 class Asks:
-    """The most that a check asks for at once.
+    """The most that a check needs at once.
 
     depth: of keep_last; reliability: `strongest` of those declared, `unset` (the middleware's own default),
-    or one of the sidecar's words; history: keep_last where it is declared, unless `keep_all` (where that is
-    declared, `keep_all or keep_last`); endpoints: publishers and subscribers of one topic together;
-    messages: sent in a row, at most `depth` of them before the subscriber has them; more: the rest, in words.
+    or one of the sidecar's words; history: keep_last if declared, unless `keep_all` (or `keep_all or
+    keep_last`: keep_all if declared); endpoints: publishers and subscribers of one topic together; messages:
+    sent in a row, at most `depth` of them before the subscriber has them; more: the rest, in words.
     """
 
     depth: int = USUAL_DEPTH
@@ -37,14 +37,14 @@ class Asks:
     more: str = ""
 
     def depth_within(self, limits: Limits) -> int:
-        """The depth, or as much of it as the sidecar allows."""
+        """The depth, reduced to the sidecar's limits."""
         durable_depth_max = limits.transient_local_depth_max if self.durability == "transient_local" else None
         return min(depth for depth in (self.depth, limits.depth_max, durable_depth_max) if depth is not None)
 
     def lacks(
         self, limits: Limits, topics_least: int | None = None, endpoints_least: int | None = None
     ) -> str | None:
-        """Why the sidecar's limits leave this absent; None if they don't. `…_least`: fewer would do."""
+        """Why the sidecar's limits make this absent; None if they don't. `…_least`: a sufficient minimum."""
         topics, endpoints = topics_least or self.topics, endpoints_least or self.endpoints
         if limits.topics_max is not None and topics > limits.topics_max:
             return _at_most(limits.topics_max, "topics at once", limits.topics_max_reason)
@@ -53,7 +53,7 @@ class Asks:
         return None
 
     def told(self) -> dict[str, str]:
-        """All of it in words, by the column of the documentation's table."""
+        """All needs in words, by the column of the documentation's table."""
         return {
             "depth": _HISTORIES[self.history].format(f"{self.depth:,}"),
             "reliability": self.reliability.replace("_", " "),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of a check: started in a private machine of their own, told what to do, heard, ended.
+"""The processes of a check: starts them in a private machine, sends them orders, reads answers, ends them.
 
-Whatever an adapter does to its process is a result: one that hangs or dies becomes a `PeerFailure` that says
-at which order, and nothing of it is left when the bench is closed.
+Whatever an adapter does to its process is a result. If the process hangs or dies, the check gets a
+`PeerFailure` that names the order; closing the bench leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from lagometer.study.daemons import missing_daemons
 from lagometer.study.room import room_of
 from lagometer.study.sidecar import OptionValue
 
-HANG_S = 60.0  # without progress an order counts as hung: none that works takes a tenth of it
-ORDER_TIMES = 5.0  # as long as may pass without progress, an order may take in all
-GLANCE_S = 0.25  # between two looks at how far a process has come
+HANG_S = 60.0  # an order without progress for this long counts as hung; a working one takes less than a tenth
+ORDER_TIMES = 5.0  # an order's total time limit, as a multiple of the limit without progress
+GLANCE_S = 0.25  # between two checks of a process's progress
 OUTPUT_BYTES = 65536
-DAEMON_GLANCE_S = 0.01  # between two looks at whether a daemon serves
+DAEMON_GLANCE_S = 0.01  # between two checks whether a daemon is ready
 PROFILE = "default"
 NS_PER_S = 1_000_000_000
-UNSUPPORTED = -1  # LAGOMETER_UNSUPPORTED: with other options it may be there
-_numbers = itertools.count(1_000_000)  # apart from those of trials
+UNSUPPORTED = -1  # LAGOMETER_UNSUPPORTED: other options may support it
+_numbers = itertools.count(1_000_000)  # distinct from those of trials
 
 
 class PeerFailure(Exception):
-    """A process of the check hung, died, or spoke nonsense."""
+    """A process of the check hung, died, or sent an invalid answer."""
 
 
 class Refused(Exception):
-    """The adapter answered a call with a negative status; `reason` is what it told the host, or empty."""
+    """The adapter answered a call with a negative status; `reason` is what it reported, or empty."""
 
     def __init__(self, call: str, status: int | None, reason: str) -> None:
         super().__init__(f"{call or 'an order'} failed: {reason or 'the adapter gave no reason'}")
@@ -57,10 +57,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Subject:
-    """The adapter under test and how it is set up.
+    """The adapter under test and its setup.
 
-    network: `private` or `host`; hang_s: without progress for so long, an order to a process counts as hung;
-    noticed: what the private machine could not be given, in words, filled in by the checks.
+    network: `private` or `host`; hang_s: an order without progress for this long counts as hung;
+    noticed: what the private machine lacks, in words; the checks fill it in.
     """
 
     adapter: Adapter
@@ -76,7 +76,7 @@ class Subject:
 
     @property
     def missing(self) -> str | None:
-        """Why it can't be run here: its library was not built, or a daemon is not installed; else None."""
+        """Why it can't run here: its library was not built, or a daemon is not installed; else None."""
         options = {self.name: self.options}
         return self.adapter.missing or next(missing_daemons(self.adapter, options, PROFILE), None)
 
@@ -86,12 +86,12 @@ class Subject:
         return self.adapter.sidecar.scope == "process"
 
     def all_options(self) -> dict[str, object]:
-        """What a context is given: the caller's options, and what an adapter on another one needs."""
+        """The options for a context: the caller's, and those that a wrapping adapter needs."""
         return {**self.options, **self.adapter.fixed_options}
 
 
 class Peer:
-    """One process that holds the adapter and carries out orders, one at a time."""
+    """One process that loads the adapter and executes orders, one at a time."""
 
     def __init__(self, bench: Bench, index: int, pipes: Pipes) -> None:
         self._bench, self.index, self.pipes = bench, index, pipes
@@ -100,8 +100,8 @@ class Peer:
         self.ended = False
 
     def do(self, order_name: str, *, times: float = ORDER_TIMES, **order: Any) -> dict[str, Any]:
-        """Carries out an order and returns the answer; it may take so many times as long as may pass without
-        progress.
+        """Executes an order and returns the answer. `times`: its total time limit, as a multiple of the limit
+        without progress.
 
         Raises `Refused`, `PeerFailure`.
         """
@@ -110,7 +110,7 @@ class Peer:
     def converse(
         self, order: Mapping[str, Any], hear: Callable[[Mapping[str, Any]], None], times: float = ORDER_TIMES
     ) -> dict[str, Any]:
-        """Carries out an order that says lines of its own before the answer; each may take as long."""
+        """Executes an order that sends lines of its own before the answer; each may take this long."""
         seconds = times * self._bench.subject.hang_s
         self._bench.write(self, json.dumps(order).encode() + b"\n", str(order["do"]))
         while True:
@@ -124,9 +124,9 @@ class Peer:
 
 
 class Bench:
-    """So many processes with the adapter loaded, and its daemons, in one private machine. A context manager.
+    """`count` processes with the adapter loaded, and its daemons, in one private machine. A context manager.
 
-    message_bytes: of the largest payload, for daemons that set memory aside.
+    message_bytes: of the largest payload, for daemons that reserve memory.
     """
 
     def __init__(self, subject: Subject, count: int, message_bytes: int) -> None:
@@ -176,7 +176,7 @@ class Bench:
         return self
 
     def _await_daemons(self) -> None:
-        """Lets the processes of the check start when the adapter's daemons serve."""
+        """Starts the processes of the check once the adapter's daemons are ready."""
         began_s = time.monotonic()
         while (awaited := self._companions.awaited(self._launcher)) is not None:
             self._listen(DAEMON_GLANCE_S)
@@ -196,7 +196,7 @@ class Bench:
         return {"loopback": True, "peers": self._count} if self.subject.network == "private" else {}
 
     def write(self, peer: Peer, line: bytes, order_name: str) -> None:
-        """Sends a line; an adapter that keeps its process from reading can't keep us."""
+        """Sends a line; does not block if an adapter keeps its process from reading."""
         deadline = time.monotonic() + self.subject.hang_s
         while line:
             with contextlib.suppress(BlockingIOError):
@@ -211,7 +211,7 @@ class Bench:
                 raise self._hang(peer, order_name, seconds, self.progress(peer))
 
     def read(self, peer: Peer, seconds: float, order_name: str) -> dict[str, Any]:
-        """Waits for the next line of one process, and hears the others meanwhile.
+        """Waits for the next line of one process, and reads from the others meanwhile.
 
         Raises `PeerFailure` if it ends, makes no progress for `hang_s`, or takes longer than `seconds`.
         """
@@ -238,7 +238,7 @@ class Bench:
         return answer
 
     def _listen(self, seconds: float) -> None:
-        """Reads what has come, from all pipes, waiting at most so long for something."""
+        """Reads from all pipes what has arrived, waiting at most `seconds`."""
         sources: dict[int, tuple[Peer, bool]] = {}
         for peer in self.peers:
             if not peer.ended:
@@ -277,12 +277,12 @@ class Bench:
                     self._ends.setdefault(peer.index, f"could not be started: {notice.get('message')}")
 
     def progress(self, peer: Peer) -> Progress:
-        """How far a process has come, and what it called last; it may hang or be dead."""
+        """A process's progress, and its last call into the adapter; works even if it hangs or is dead."""
         return read_progress(self._launcher.records_descriptor(peer.index))
 
     def _failure(self, peer: Peer, order_name: str) -> PeerFailure:
-        """What to say of a process that has ended."""
-        deadline = time.monotonic() + 2.0  # its end is told a moment after its pipes are closed
+        """The error for a process that has ended."""
+        deadline = time.monotonic() + 2.0  # its end is reported a moment after its pipes close
         while peer.index not in self._ends and time.monotonic() < deadline:
             self._listen(0.05)
         ending = self._ends.get(peer.index, "closed its output")
@@ -291,7 +291,7 @@ class Bench:
         return self._told(peer, order_name, f"its process {ending} at '{order_name}'{where}")
 
     def _hang(self, peer: Peer, order_name: str, reason: str, progress: Progress) -> PeerFailure:
-        """What to say of a process that goes no further."""
+        """The error for a process that makes no progress."""
         return self._told(peer, order_name, f"its process {reason} at '{order_name}': {progress.told()}")
 
     def _told(self, peer: Peer, order_name: str, words: str) -> PeerFailure:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each line of the contract in adapter.h: judged within a process by `lagometer-conformance`."""
+"""Each line of the contract in adapter.h, judged within a process by `lagometer-conformance`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lagometer.study.payload import PayloadType, has_size, smallest_bytes
 
 ENTRY = "lagometer_adapter"
 HANGS_MAX = 5
-LARGEST_BYTES = 65_536  # no line sends more
+LARGEST_BYTES = 65_536  # no line sends a larger one
 LOANED = 1  # LAGOMETER_ORIGIN_LOANED
 
 
 def check_contract(subject: Subject, findings: Findings) -> None:
-    """All lines, each in turn; behind one that hangs or crashes it goes on in a fresh process."""
+    """Judges all lines in turn; after a line that hangs or crashes, continues in a new process."""
     library = subject.adapter.library
     symbols = exported_symbols(library)
     findings.judge(
@@ -38,7 +38,7 @@ def check_contract(subject: Subject, findings: Findings) -> None:
 
 
 class _Judged:
-    """How far the lines have come, over all processes that were needed for it."""
+    """The progress over all lines and all processes that they needed."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -47,7 +47,7 @@ class _Judged:
         self.ended = False
 
     def go_on(self, subject: Subject) -> bool:
-        """Judges from the next line on; returns whether the process came to grief."""
+        """Judges from the next line on; returns whether the process hung or crashed."""
         order = {
             "do": "contract",
             "from": self._next,
@@ -80,16 +80,16 @@ class _Judged:
 
 
 def _middleware_inside(subject: Subject) -> str:
-    """What of the middleware is compiled into the adapter's library; a crate always is."""
+    """The part of the middleware that is compiled into the adapter's library; a crate always is."""
     declared = subject.adapter.sidecar.compiled_in
     return declared or ("the middleware" if b"rustc" in comment_of(subject.adapter.library) else "")
 
 
 def check_loans(subject: Subject, findings: Findings) -> bool:
-    """Whether a publisher shows the middleware's own memory, for one of the types; notes which.
+    """Whether a publisher exposes the middleware's own memory for one of the types; adds a note for each.
 
-    With options, a type for which the middleware lends none may be refused; raises the last `Refused` if all
-    are.
+    With options, the adapter may refuse a type for which the middleware lends no memory; raises the last
+    `Refused` if it refuses all.
     """
     refused: Refused | None = None
     origins = {0: "none", 1: "loaned", 2: "native", 3: "copied"}
@@ -113,7 +113,7 @@ def check_loans(subject: Subject, findings: Findings) -> bool:
 
 
 def _origin(subject: Subject, kind: PayloadType, size: int) -> int:
-    """Whose memory a message of this type lies in between borrow and commit, as adapter.h numbers it."""
+    """Who owns the memory of a message of this type between borrow and commit, as numbered in adapter.h."""
     with Stage(subject) as stage:
         writer = stage.writer(0, "origin", size=size, type=kind)
         stage.reader(1, "origin", size=size, type=kind)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a shared library says of itself in its file: the symbols that it exports, the compilers that made it.
+"""Reads a shared library's file: the symbols that it exports, and the compilers that made it.
 
-Little-endian ELF of 64 bits, as "System V Application Binary Interface", chapter 4 ("Object Files"), has it.
+Supports 64-bit little-endian ELF, as in "System V Application Binary Interface", chapter 4 ("Object Files").
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class _Section:
 
 
 def exported_symbols(library: Path) -> set[str]:
-    """The names that others can link to. Raises `ValueError` if it is no such file.
+    """The names that others can link to. Raises `ValueError` if the file is not such a library.
 
-    Without the weak ones: those are what a compiler makes of the standard library's templates.
+    Without the weak ones: compilers generate these from the standard library's templates.
     """
     sections = list(_sections(library.read_bytes(), library))
     symbols = set()
@@ -44,7 +44,7 @@ def exported_symbols(library: Path) -> set[str]:
 
 
 def comment_of(library: Path) -> bytes:
-    """What compilers left in the section `.comment`; empty if there is none."""
+    """What compilers wrote to the section `.comment`; empty if there is none."""
     content = library.read_bytes()
     return b"".join(section.content for section in _sections(content, library) if section.name == ".comment")
 
@@ -60,7 +60,7 @@ def _sections(content: bytes, path: Path) -> Iterator[_Section]:
     names_at, names_size = headers[names_index][4], headers[names_index][5]
     names = content[names_at : names_at + names_size]
     for name, kind, _, _, at, length, link, _, _, _ in headers:
-        section_content = b"" if kind == 8 else content[at : at + length]  # 8: nothing of it in the file
+        section_content = b"" if kind == 8 else content[at : at + length]  # 8: it has no content in the file
         yield _Section(_text(names, name), kind, section_content, link)
 
 

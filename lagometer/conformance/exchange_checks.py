@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether endpoints find each other, whichever comes first, and whether what is sent arrives as it was."""
+"""Whether endpoints discover each other in any order, and whether messages arrive unchanged."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from lagometer.study.payload import (
 LARGEST_BYTES = 1 << 24
 DATAGRAM_BYTES = 65_507  # the largest that UDP carries over IPv4
 SMALLEST_BYTES = 16  # the envelope
-TRIES = 10  # for a message that nobody promised to deliver
-REPAIR_S = 10.0  # by when a part of a large message that was lost has come again, where delivery is promised
+TRIES = 10  # for a message without guaranteed delivery
+REPAIR_S = 10.0  # time for retransmitting a lost part of a large message, if delivery is guaranteed
 PACE_NS = 1_000_000
 
 
 def check_discovery(subject: Subject, findings: Findings) -> None:
-    """Both orders of coming, and a second subscriber while the first is there."""
+    """Both start orders, and a second subscriber in addition to the first."""
     with Stage(subject) as stage:
         first = stage.writer(0, "writer_first", qos=stage.qos_of(asks.DISCOVERY))
         _met(stage, findings, "a subscriber meets a publisher that was there before", [(1, "writer_first")])
@@ -45,7 +45,7 @@ def check_discovery(subject: Subject, findings: Findings) -> None:
 
 
 def _hears_late(subject: Subject, findings: Findings) -> None:
-    """A publisher that only publishes: nobody asks it who is there, as in a measure phase."""
+    """A publisher that only publishes: nobody calls writer_matched, as in a measure phase."""
     name = "a subscriber that comes while messages flow hears them"
     if not subject.adapter.sidecar.abilities.late_readers:
         findings.skip(name, "late_readers is false")
@@ -73,9 +73,9 @@ def _met(stage: Stage, findings: Findings, name: str, readers: list[tuple[int, s
 
 
 def check_dispatch(subject: Subject, findings: Findings, dispatch: str) -> None:
-    """Messages, one each millisecond, to a subscriber with this dispatch."""
+    """Messages, one per millisecond, to a subscriber with this dispatch."""
     with Stage(subject) as stage:
-        qos = stage.qos_of(asks.DISPATCH)  # deeper than messages are sent: a busy machine overwrites none
+        qos = stage.qos_of(asks.DISPATCH)  # deeper than the message count: a busy machine overwrites none
         writer = stage.writer(0, "dispatch", qos=qos)
         reader = stage.reader(1, "dispatch", qos=qos, dispatch=dispatch)
         stage.meet()
@@ -86,7 +86,7 @@ def check_dispatch(subject: Subject, findings: Findings, dispatch: str) -> None:
 
 
 def check_best_effort(subject: Subject, findings: Findings) -> None:
-    """What arrives is whole, comes once and in order; and something does."""
+    """Messages that arrive are intact, unique and in order; and at least one arrives."""
     with Stage(subject) as stage:
         qos = stage.qos_of(asks.BEST_EFFORT)
         writer, reader = stage.writer(0, "effort", qos=qos), stage.reader(1, "effort", qos=qos)
@@ -98,7 +98,7 @@ def check_best_effort(subject: Subject, findings: Findings) -> None:
 
 
 def check_reliable(subject: Subject, findings: Findings) -> None:
-    """A subscriber that works 1 ms on each of 500 messages, which are sent as fast as they are accepted."""
+    """A subscriber works 1 ms on each of 500 messages, sent as fast as they are accepted."""
     with Stage(subject) as stage:
         qos = stage.qos_of(asks.RELIABLE)
         writer = stage.writer(0, "reliable", qos=qos)
@@ -111,7 +111,7 @@ def check_reliable(subject: Subject, findings: Findings) -> None:
 
 
 def judge_delivery(findings: Findings, label: str, sent: Sent, account: Account, reliable: bool) -> None:
-    """Notes whether what came is what was sent: all of it if reliable, else some, once and in order."""
+    """Judges whether all that was sent arrived if reliable; else whether some did, once and in order."""
     received = account.sequences
     findings.judge(f"{label}: all that came is whole", not account.trouble, account.trouble)
     findings.judge(f"{label}: accepted", bool(sent.accepted), f"all {sent.rejected} were rejected")
@@ -136,7 +136,7 @@ def judge_delivery(findings: Findings, label: str, sent: Sent, account: Account,
 
 
 def sizes_of(subject: Subject, begin: int, end: int) -> list[int]:
-    """Payload sizes with begin ≤ size ≤ end: 2^k and 2^k ± 1, and around every border that is known."""
+    """Payload sizes with begin ≤ size ≤ end: 2^k and 2^k ± 1, and around every known boundary."""
     borders = [1 << power for power in range(4, 25)] + [DATAGRAM_BYTES]
     sizes = {border + offset for border in borders for offset in (-1, 0, 1)}
     # The middleware's own headers count as part of a fragment: 4 of CDR, 4 of a sequence's length.
@@ -146,19 +146,19 @@ def sizes_of(subject: Subject, begin: int, end: int) -> list[int]:
 
 
 def check_sizes(subject: Subject, findings: Findings) -> None:
-    """Sizes up to what a datagram holds, byte for byte."""
+    """Sizes that fit into a datagram, byte for byte."""
     limit = subject.adapter.sidecar.limits.payload_bytes_max or LARGEST_BYTES
     _check_sizes(subject, findings, sizes_of(subject, SMALLEST_BYTES, min(limit, DATAGRAM_BYTES)))
 
 
 def check_large(subject: Subject, findings: Findings) -> None:
-    """Sizes above what a datagram holds, up to 16 MiB, byte for byte."""
+    """Sizes larger than a datagram, up to 16 MiB, byte for byte."""
     limit = subject.adapter.sidecar.limits.payload_bytes_max or LARGEST_BYTES
     _check_sizes(subject, findings, sizes_of(subject, DATAGRAM_BYTES + 1, min(limit, LARGEST_BYTES)))
 
 
 def _check_sizes(subject: Subject, findings: Findings, sizes: list[int]) -> None:
-    """Types of any length, in endpoints that hold no more than some sizes need, then the others."""
+    """Types of any length, in endpoints just large enough for a group of sizes; then the others."""
     types = subject.adapter.sidecar.abilities.types
     for kind in types:
         for group in _groups(sizes_with(kind, sizes)):
@@ -173,8 +173,8 @@ def _check_sizes(subject: Subject, findings: Findings, sizes: list[int]) -> None
 
 
 def sizes_with(kind: PayloadType, sizes: list[int]) -> list[int]:
-    """The sizes to exchange with a type of any length, none for others: of messages of ROS 2 every fifth,
-    since they go the way of `bytes`."""
+    """The sizes to exchange with a type of any length, none for others. Every fifth for ROS 2 messages, since
+    they use the same path as `bytes`."""
     if kind in ("fixed", "Imu"):
         return []
     fitting = [size for size in sizes if has_size(kind, size) and holds_envelope(kind, size)]
@@ -182,7 +182,7 @@ def sizes_with(kind: PayloadType, sizes: list[int]) -> list[int]:
 
 
 def _groups(sizes: list[int]) -> Iterator[list[int]]:
-    """Sizes that share endpoints: memory for the largest is taken many times by some middleware."""
+    """Sizes that share endpoints: some middleware allocates the largest size many times."""
     bounds = [1 << power for power in (12, 17, 19, 20, 21, 22, 23, 24)]
     begin = 0
     for bound in bounds:
@@ -201,18 +201,18 @@ def _exchange_sizes(stage: Stage, findings: Findings, sizes: list[int], kind: Pa
         fault = _send_one(stage, writer, reader, size)
         findings.judge(f"{size:,} B of {kind}, byte for byte", not fault, fault)
         if fault:
-            return  # what follows could be the rest of it
+            return  # the next messages could be the rest of this one
 
 
 def _send_one(stage: Stage, writer: Endpoint, reader: Endpoint, size: int) -> str:
-    """Sends a message of this size, again if nobody promised its delivery; returns what went wrong."""
+    """Sends a message of this size, repeatedly without guaranteed delivery; returns what went wrong."""
     reliable = _reliable(stage.subject)
     for _ in range(1 if reliable else TRIES):
         before = stage.account(reader, writer)
         sent = stage.send(writer, 1, size=size)
         if not sent.accepted:
             continue
-        quiet_s = REPAIR_S if reliable else QUIET_S  # what was lost comes no more, or is sent again
+        quiet_s = REPAIR_S if reliable else QUIET_S  # a lost message never comes, or is sent again
         (account,) = stage.settled([(reader, writer)], before.count + 1, quiet_s=quiet_s)
         if account.trouble:
             return account.trouble

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check found: lines, each kept, broken or not applicable, and the verdict on an ability."""
+"""The results of a check: lines, each kept, broken or not applicable, and the verdict on an ability."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Verdict = Literal["pass", "fail", "absent", "absent-against-manual", "not-run"]
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was looked at. passed: None if it does not apply, for the reason in `detail`."""
+    """One requirement. passed: None if it does not apply, for the reason in `detail`."""
 
     name: str
     passed: bool | None
@@ -23,21 +23,21 @@ class Line:
 
 @dataclass
 class Findings:
-    """The lines of one check, in the order in which they were looked at."""
+    """The lines of one check, in the order in which they were checked."""
 
     lines: list[Line] = field(default_factory=list)
 
     def judge(self, name: str, passed: bool, detail: str = "") -> bool:
-        """Notes a line and returns whether it is kept; the detail says what was seen if it isn't."""
+        """Adds a line and returns whether it is kept; the detail says what was observed if it isn't."""
         self.lines.append(Line(name, passed, "" if passed else detail))
         return passed
 
     def note(self, name: str, detail: str) -> None:
-        """Notes a line that is kept, with something worth knowing."""
+        """Adds a line that is kept, with useful information."""
         self.lines.append(Line(name, True, detail))
 
     def skip(self, name: str, reason: str) -> None:
-        """Notes a line that does not apply."""
+        """Adds a line that does not apply."""
         self.lines.append(Line(name, None, reason))
 
     @property
@@ -48,7 +48,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one ability of one adapter; `seconds`: how long it took."""
+    """The result for one ability of one adapter; `seconds`: how long it took."""
 
     ability: str
     verdict: Verdict
@@ -69,9 +69,9 @@ class Result:
 
 @dataclass(frozen=True)
 class AdapterReport:
-    """All abilities of one adapter. version: the middleware's, None if the adapter could not say.
+    """All abilities of one adapter. version: the middleware's, None if the adapter could not report it.
 
-    options: what it was set up with.
+    options: the ones that it was set up with.
     """
 
     adapter: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept for a subscriber that does not take, or that comes late."""
+"""What is kept for a subscriber that does not take messages, or that joins late."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lagometer.conformance.exchange_checks import judge_delivery
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import Sent, Stage
 
-UNDER_WAY_S = 0.5  # for what was sent last: nobody tells when it has reached a subscriber that takes nothing
+UNDER_WAY_S = 0.5  # for the last messages: nothing reports when they reach a subscriber that takes nothing
 INSTANCES = 8
-LATE_S = 10.0  # for discovery, of which nothing tells here
-BLOCKING_SLACK_NS = 2_000_000_000  # a busy machine wakes nobody on time
+LATE_S = 10.0  # for discovery, which nothing reports here
+BLOCKING_SLACK_NS = 2_000_000_000  # a busy machine wakes threads late
 
 
 def check_keep_last(subject: Subject, findings: Findings) -> None:
-    """64 messages while nothing is taken, with a depth of 8: the newest are there, and 8 at most."""
+    """64 messages with a depth of 8 while nothing is taken: the newest are kept, and 8 at most."""
     with Stage(subject) as stage:
         qos = stage.qos_of(asks.KEEP_LAST)
         depth = qos["depth"]
@@ -48,7 +48,7 @@ def check_keep_last(subject: Subject, findings: Findings) -> None:
 
 
 def check_keep_all(subject: Subject, findings: Findings) -> None:
-    """Messages of 4 KB until one is rejected, or 16 MB, while nothing is taken; then all of them come."""
+    """Messages of 4 KB until one is rejected, or 16 MB, while nothing is taken; then all of them arrive."""
     size = 4096
     with Stage(subject, message_bytes=size) as stage:
         qos = stage.qos_of(asks.KEEP_ALL)
@@ -88,8 +88,8 @@ def check_keep_all(subject: Subject, findings: Findings) -> None:
 
 
 def check_transient_local(subject: Subject, findings: Findings) -> None:
-    """A late subscriber gets what was sent before, of a keyed topic the newest of each instance; one that
-    asks for volatile alone does not."""
+    """A late subscriber gets the earlier messages (of a keyed topic, the newest of each instance); one that
+    requests volatile does not."""
     if "instances" in subject.adapter.sidecar.abilities.policies:
         _check_instances(subject, findings)
     depth = asks.TRANSIENT_LOCAL.depth_within(subject.adapter.sidecar.limits)
@@ -127,11 +127,11 @@ def _check_instances(subject: Subject, findings: Findings) -> None:
         early = stage.reader(0, "keys", qos=qos, instances=INSTANCES)
         stage.meet()
         last: list[int] = []
-        for _ in range(3):  # no more at once than the early one's queue holds
+        for _ in range(3):  # the early subscriber's queue holds no more at once
             last = stage.send(writer, INSTANCES).accepted
             stage.settled([(early, writer)], last[-1] + 1)
         late = stage.reader(1, "keys", qos=qos, instances=INSTANCES)
-        # Without meet(): probes have keys, too, and would take the place of messages.
+        # Without meet(): probes have keys, too, and would replace messages.
         stage.settled([(late, writer)], INSTANCES, quiet_s=LATE_S)
         time.sleep(UNDER_WAY_S)
         account = stage.account(late, writer)

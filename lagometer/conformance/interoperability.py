@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who understands whom: each party's publisher with each party's subscriber, for each message of ROS 2.
+"""Which middleware interoperates: each publisher with each subscriber, for each ROS 2 message.
 
-The pairs run as cells of ordinary campaigns, whatever the sidecars say of each other, so that what does not
-work is shown by what came of it. Verdicts are kept as JSON; the page of the documentation follows from them.
+The pairs run as cells of ordinary campaigns, regardless of the sidecars' declarations, so that the results
+show what does not work. Verdicts are stored as JSON, from which the documentation page is generated.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from lagometer.study.adapter import Adapter
 from lagometer.study.adapters import SIDECAR
 
 KINDS = ("string", "Image", "Imu", "PointCloud2")
-PAYLOADS = ("64B", "328B", "60KB")  # one fragment, what an Imu has, and what most transports cut
+PAYLOADS = ("64B", "328B", "60KB")  # one fragment, the size of an Imu, and one that most transports fragment
 WORKS, FAILS, EXCLUDED = "works", "fails", "excluded"
-MACHINE_STOOD_STILL = "rate-missed"  # says nothing of the two
+MACHINE_STOOD_STILL = "rate-missed"  # says nothing about the pair
 LOG_LINES_MAX = 6
 LOG_CHARACTERS_MAX = 200
 
@@ -34,7 +34,7 @@ WIRES = (DDS, ZENOH)
 
 @dataclass(frozen=True)
 class Party:
-    """An adapter, with the options that make another middleware of it; wire: what carries its messages."""
+    """An adapter, with options that select another middleware; wire: the protocol of its messages."""
 
     adapter: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Party:
 
     @property
     def name(self) -> str:
-        """What it is called in a study, and in the tables."""
+        """Its name in a study, and in the tables."""
         return "-".join([self.adapter, *self.options.values()])
 
 
@@ -70,7 +70,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a pair: WORKS, FAILS or EXCLUDED; why, if it does not work, and what the log has of it."""
+    """The result of a pair: WORKS, FAILS or EXCLUDED; why, if it does not work, and an excerpt of the log."""
 
     verdict: str
     why: str = ""
@@ -81,7 +81,7 @@ Verdicts = dict[Pair, Verdict]
 
 
 def pairs(parties: Iterable[Party], kinds: Sequence[str] = KINDS) -> list[Pair]:
-    """Every party with every party on the same wire, itself included, in every type."""
+    """Every party with every party on the same wire, including itself, in every type."""
     return [
         Pair(publisher.name, subscriber.name, kind)
         for publisher, subscriber in _both(parties)
@@ -95,9 +95,9 @@ def _both(parties: Iterable[Party]) -> Iterator[tuple[Party, Party]]:
 
 
 def write_party(folder: Path, party: Party, adapter: Adapter, parties: Iterable[Party]) -> None:
-    """Makes an adapter of a party: the same library under the party's name, which is let to meet everyone.
+    """Makes an adapter for a party: the same library under the party's name, allowed to pair with everyone.
 
-    The programs in the adapter's folder, which its daemons may be, are there as well.
+    Links the programs in the adapter's folder, too, since its daemons may be there.
     """
     sidecar = json.loads((adapter.directory / SIDECAR).read_text(encoding="utf-8"))
     sidecar["name"] = party.name
@@ -114,7 +114,7 @@ def write_party(folder: Path, party: Party, adapter: Adapter, parties: Iterable[
 def study_of(
     parties: Sequence[Party], kinds: Sequence[str] = KINDS, with_party: str | None = None
 ) -> dict[str, Any]:
-    """A study of all pairs, or of those with one party, each side in a process of its own."""
+    """A study of all pairs, or of those with one party, each side in its own process."""
     adapters = [
         publisher.name if publisher == subscriber else f"{publisher.name}+{subscriber.name}"
         for publisher, subscriber in _both(parties)
@@ -149,9 +149,9 @@ class _Trial:
 
 
 def verdicts_of(campaigns: Sequence[Campaign]) -> Verdicts:
-    """What came of the pairs in campaigns of one study; the later ones repeat what failed in the first.
+    """The results of the pairs in campaigns of one study; the later ones repeat what failed in the first.
 
-    A pair works if each of its trials did, in every size that the type has.
+    A pair works if each of its trials did, in every size of the type.
     """
     trials_by_pair: dict[Pair, list[_Trial]] = {}
     for campaign in campaigns:
@@ -180,12 +180,12 @@ def _trials(campaign: Campaign) -> Iterator[tuple[Pair, _Trial]]:
         cell = str(entry["cell"])
         reasons = [str(reason) for reason in entry["reasons"]] or list(_lost(entry["rows"]))
         log = (campaign.directory / str(entry["path"])).with_suffix(".log")
-        text = log.read_text(encoding="utf-8") if log.exists() else ""  # none if only its figures are wrong
+        text = log.read_text(encoding="utf-8") if log.exists() else ""  # no log if only its figures are wrong
         yield _pair_of(cell), _Trial(int(factors[cell]["payload_bytes"]), tuple(reasons), excerpt(text))
 
 
 def _lost(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What is wrong with a trial that is valid: reliable messages that did not come, or came damaged."""
+    """What is wrong with a valid trial: reliable messages that were lost or damaged."""
     for row in rows:
         if row["n"] != row["sent"]:
             yield f"lost: {row['edge']}: {row['n']} of {row['sent']} messages came"
@@ -220,14 +220,14 @@ def _stood_still(trial: _Trial) -> bool:
 
 
 def again(campaign: Campaign) -> list[str]:
-    """The cells of a campaign that are worth a further trial: all that did not work."""
+    """The cells of a campaign that deserve another trial: all that did not work."""
     return [
         str(entry["cell"]) for entry in campaign.journal if entry["reasons"] or list(_lost(entry["rows"]))
     ]
 
 
 def excerpt(text: str) -> tuple[str, ...]:
-    """What of a trial's log says most: what workers said last, without what differs from run to run."""
+    """The most informative part of a trial's log: the workers' last lines, without what varies by run."""
     lines = [plain(line) for line in text.splitlines()]
     worker_lines = [line for line in lines if line and not line.startswith(("---", "reason:"))]
     return tuple(dict.fromkeys(worker_lines[-LOG_LINES_MAX:]))
@@ -253,13 +253,13 @@ def plain(line: str) -> str:
 
 
 def as_json(verdicts: Verdicts, versions: Mapping[str, str]) -> dict[str, Any]:
-    """What is kept; `versions` by party."""
+    """The stored form; `versions` by party."""
     listed = [{**asdict(pair), **asdict(verdict)} for pair, verdict in verdicts.items()]
     return {"format": 1, "versions": dict(versions), "pairs": listed}
 
 
 def from_json(document: Mapping[str, Any]) -> tuple[Verdicts, dict[str, str]]:
-    """Verdicts and versions as they were kept."""
+    """Verdicts and versions from the stored form."""
     verdicts = {
         Pair(entry["publisher"], entry["subscriber"], entry["kind"]): Verdict(
             entry["verdict"], entry["why"], tuple(entry["log"])

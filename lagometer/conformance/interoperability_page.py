@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page that shows who understands whom, and what of it does not fit what adapters declare."""
+"""The page that shows which middleware interoperates, and where adapters declare something else."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ def _row(cells: Sequence[str]) -> str:
 def contradictions(
     verdicts: Verdicts, parties: Sequence[Party], sidecars: Mapping[str, Sidecar]
 ) -> Iterator[str]:
-    """Where what adapters declare of each other is not what was seen, and pairs that nobody has looked at.
+    """Where adapters' declarations about each other contradict the results, and pairs that nobody tested.
 
-    A party that was never run at all is shown as such.
+    Skips a party that never ran at all; the page marks it as such.
     """
     tested = {pair.publisher for pair in verdicts}
     outcomes: dict[tuple[str, str], set[str]] = {}

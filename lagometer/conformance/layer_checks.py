@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the stamps of the middleware's layers belong to their messages, by the middleware's own key."""
+"""Whether the stamps of the middleware's layers match their messages, by the middleware's own key."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ TRACE_SCHEMA = {
 
 
 def check_layers(subject: Subject, findings: Findings) -> None:
-    """Two publishers whose numbers are alike, each in a process with a subscriber that hears both."""
+    """Two publishers with the same numbers, each in a process with a subscriber that receives both."""
     with Stage(subject) as stage:
-        qos = stage.qos_of(asks.LAYERS)  # as deep as messages are sent: a busy machine overwrites none
+        qos = stage.qos_of(asks.LAYERS)  # as deep as the message count: a busy machine overwrites none
         writers = [stage.writer(role, "layers", qos=qos, stamps=True) for role in (0, 1)]
         readers = [stage.reader(role, "layers", qos=qos, stamps=True) for role in (0, 1)]
         stage.meet()
         pairs = [(reader, writer) for reader in readers for writer in writers]
         sent: list[list[dict[str, Any]]] = [[], []]
-        for _ in range(4):  # in turns, so that the two are under way together
+        for _ in range(4):  # in turns, so that both are in flight together
             for index, writer in enumerate(writers):
                 sent[index] += stage.send(writer, MESSAGES // 4, pace_ns=PACE_NS // 4).traces
         accounts = stage.settled(pairs, MESSAGES)
@@ -53,7 +53,7 @@ def _rows(
     traces: Sequence[Sequence[Mapping[str, Any]]],
     pairs: Sequence[tuple[Endpoint, Endpoint]] = (),
 ) -> pl.DataFrame:
-    """One row per message, its `lane` the subscriber's place among the pairs' subscribers."""
+    """One row per message; `lane` is the index of the subscriber among the pairs' subscribers."""
     readers = list(dict.fromkeys(reader.id for reader, _ in pairs))
     rows = [
         {
@@ -91,7 +91,7 @@ def _judge_join(findings: Findings, sent: pl.DataFrame, received: pl.DataFrame) 
 def _judge_stamps(
     findings: Findings, side: str, declared: Sequence[str], traces: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Every layer that the sidecar names is stamped, no other, entered before it is left, in order."""
+    """Every layer in the sidecar is stamped, no other is, each is entered before it is left, in order."""
     stamped: set[str] = set()
     fault = ""
     for trace in traces:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening and closing: a hundred times without a leak, and in the midst of traffic."""
+"""Opening and closing: a hundred times without a leak, and during traffic."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import SMALL_BYTES, Endpoint, Stage
 
 ROUNDS = 100
-MORE_ROUNDS = 20  # of each further dispatch, where all but the waking is the same
+MORE_ROUNDS = 20  # for each further dispatch, which differs only in the wake-up
 REOPENING_TIMES = 10.0  # twice as long as any other order
 RETURNS = 10
-NEVER = 1 << 62  # more messages than will ever come: waits until nothing new does
+NEVER = 1 << 62  # more messages than ever arrive: waits until no new ones do
 
 
 def check_reopening(subject: Subject, findings: Findings) -> None:
-    """Everything opened and closed in use: descriptors, threads, files as before, no late callback."""
+    """Opens and closes everything in use: descriptors, threads, files as before, no late callback."""
     for index, dispatch in enumerate(subject.adapter.sidecar.abilities.dispatch):
         rounds = MORE_ROUNDS if index else ROUNDS
         with Bench(subject, 1, SMALL_BYTES) as bench:
@@ -33,7 +33,7 @@ def check_reopening(subject: Subject, findings: Findings) -> None:
         before, after = answer["before"], answer["after"]
         spare = {"descriptors": subject.adapter.sidecar.limits.descriptors_spare}
         for resource in ("descriptors", "threads", "files", "message_queues"):
-            if resource not in before:  # a process in Python can't see the queues
+            if resource not in before:  # a Python process can't see the queues
                 continue
             findings.judge(
                 f"{dispatch}: {resource.replace('_', ' ')} after {rounds} openings",
@@ -45,7 +45,7 @@ def check_reopening(subject: Subject, findings: Findings) -> None:
 
 
 def check_teardown(subject: Subject, findings: Findings) -> None:
-    """Subscribers come and go, then publishers, while the other side goes on."""
+    """Subscribers come and go, then publishers, while the other side continues."""
     with Stage(subject) as stage:
         writer = stage.writer(0, "busy")
         staying = stage.reader(1, "busy")
@@ -74,7 +74,7 @@ def check_teardown(subject: Subject, findings: Findings) -> None:
 
 
 def _still_heard(stage: Stage, findings: Findings, name: str, reader: Endpoint, writer: Endpoint) -> None:
-    """Notes whether messages come that are sent after all of before has come."""
+    """Judges whether new messages arrive after all earlier ones have arrived."""
     pairs = [(reader, writer)]
     stage.settled(pairs, NEVER)
     before = stage.account(reader, writer).count
@@ -84,7 +84,7 @@ def _still_heard(stage: Stage, findings: Findings, name: str, reader: Endpoint, 
 
 
 def _check_closing_in_midst(subject: Subject, findings: Findings) -> None:
-    """All of one process goes, context and all, while the other sends to it."""
+    """Closes all of one process, including its context, while the other sends to it."""
     name = "a publisher goes on while a whole context goes"
     if subject.within_process:
         findings.skip(name, "its messages stay within one process")

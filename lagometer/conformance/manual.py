@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second table: what a middleware has by its own manual, whatever its adapter declares.
+"""The second table: abilities that a middleware has according to its manual, whatever its adapter declares.
 
-It lies beside the sidecar as `manual.json`. An ability that the adapter declares absent although the manual
-has it is no fault of the adapter's, but nor is it the middleware's: the matrix shows it red.
+It is next to the sidecar as `manual.json`. If the adapter declares an ability absent that the manual lists,
+neither the adapter nor the middleware is at fault: the matrix shows it red.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Part(BaseModel):
 
 
 class Entry(_Part):
-    """What the manual says of one ability. section: where; note: what else is to be known, or empty."""
+    """The manual's statement on one ability. section: where; note: more information, or empty."""
 
     has: bool
     section: str
@@ -37,7 +37,7 @@ class Manual(_Part):
     abilities: dict[str, Entry]
 
     def objection(self, ability: str) -> str | None:
-        """What the manual says against calling this ability absent; None if it does not have it."""
+        """The manual's evidence that this ability is not absent; None if the manual does not list it."""
         entry = self.abilities.get(ability)
         if entry is None or not entry.has:
             return None

@@ -27,7 +27,7 @@ RED = ("fail", "absent-against-manual")
 
 
 def document(reports: Sequence[AdapterReport], strict: bool) -> dict[str, Any]:
-    """Everything that came of a run, as docs/FORMAT.md describes it."""
+    """All results of a run, in the format of docs/FORMAT.md."""
     return {
         "format": FORMAT,
         "lagometer": lagometer.__version__,
@@ -41,26 +41,26 @@ def document(reports: Sequence[AdapterReport], strict: bool) -> dict[str, Any]:
 
 
 def conforms(reports: Sequence[AdapterReport], strict: bool) -> bool:
-    """Whether nothing failed, and with `strict` nothing is absent that the manual has."""
+    """Whether nothing failed, and with `strict` nothing is absent that the manual lists."""
     red = RED if strict else RED[:1]
     return not any(result.verdict in red for report in reports for result in report.results)
 
 
 def rows_of(results: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The table's rows, by adapter and options, that a document of `lagometer conformance` gives."""
+    """The table's rows, by adapter and options, from a document of `lagometer conformance`."""
     rows = {}
     for adapter in results["adapters"]:
         verdicts = {entry["ability"]: entry["verdict"] for entry in adapter["abilities"]}
         if set(verdicts.values()) == {"not-run"}:
             continue
-        # What stands in brackets behind it, such as how it was built, is no part of the version.
+        # The version excludes what follows it in brackets, such as build details.
         version = str(adapter["version"] or "?").split(" (")[0].split(" ")[-1]
         rows[_label(adapter)] = [version, *(SIGNS[verdicts.get(name, "not-run")] for name in COLUMNS)]
     return rows
 
 
 def reasons_of(results: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Why what is red is so, by adapter and options, as lines below the table."""
+    """The reasons for red cells, by adapter and options, as lines below the table."""
     return {
         _label(adapter): [
             f"{entry['ability']}: {entry['reason']}"
@@ -72,7 +72,7 @@ def reasons_of(results: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def merged_reasons(existing: Mapping[str, Sequence[str]], results: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The lines below the table: new ones for what was run now, else those that there were."""
+    """The lines below the table: new ones for what just ran, otherwise the existing ones."""
     reasons = {label: list(lines) for label, lines in existing.items()}
     for adapter in results["adapters"]:
         label = _label(adapter)
@@ -95,8 +95,8 @@ def read_reasons(text: str) -> dict[str, list[str]]:
 
 
 def read_table(text: str) -> dict[str, list[str]]:
-    """The rows of the table in a document: the version, then each ability of COLUMNS, as not run where the
-    table lacks it. Raises `ValueError` if its marks are not there."""
+    """The rows of the table in a document: the version, then each ability of COLUMNS; an ability that the
+    table lacks counts as not run. Raises `ValueError` if its marks are missing."""
     if BEGIN not in text or END not in text:
         raise ValueError(f"the marks '{BEGIN}' and '{END}' are not there")
     lines = text.split(BEGIN)[1].split(END)[0].strip().splitlines()
@@ -121,7 +121,7 @@ def _cells(line: str) -> list[str]:
 def write_table(
     text: str, rows: Mapping[str, Sequence[str]], reasons: Mapping[str, Sequence[str]] | None = None
 ) -> str:
-    """The document with these rows, and the reasons of what is red in them, between its marks."""
+    """The document with these rows, and the reasons for their red cells, between its marks."""
     head, tail = text.split(BEGIN, 1)
     lines = [_line(["adapter", "version", *COLUMNS]), _line(["---"] * (2 + len(COLUMNS)))]
     lines += [_line([f"`{name}`", *rows[name]]) for name in sorted(rows)]
@@ -131,7 +131,7 @@ def write_table(
 
 
 def write_manuals(text: str, manuals: Mapping[str, Manual]) -> str:
-    """The document with what the manuals have between its marks for that."""
+    """The document with the manuals' table between its marks."""
     head, tail = text.split(MANUALS_BEGIN, 1)
     columns = [name for name in COLUMNS if any(name in manual.abilities for manual in manuals.values())]
     lines = [_line(["adapter", "what was read", *columns]), _line(["---"] * (2 + len(columns)))]
@@ -146,7 +146,7 @@ def write_manuals(text: str, manuals: Mapping[str, Manual]) -> str:
 
 
 def write_asks(text: str) -> str:
-    """The document with what each check asks for between its marks for that."""
+    """The document with each check's needs between its marks."""
     head, tail = text.split(ASKS_BEGIN, 1)
     columns = list(ABILITIES[0].asks.told())
     lines = [_line(["ability", *columns]), _line(["---"] * (1 + len(columns)))]
@@ -157,8 +157,8 @@ def write_asks(text: str) -> str:
 def merged(
     table: Mapping[str, Sequence[str]], results: Mapping[str, Sequence[str]], adapters: Iterable[str]
 ) -> dict[str, list[str]]:
-    """The rows of these adapters, and of them with options: new results, else what the table had, else that
-    it was never run."""
+    """The rows of these adapters, and of them with options: new results, otherwise the table's, otherwise
+    "never run"."""
     rows: dict[str, list[str]] = {}
     known = list(adapters)
     with_options = (name for name in (*table, *results) if " " in name and _adapter_of(name) in known)
@@ -172,7 +172,7 @@ def merged(
 
 
 def stale_in_form(text: str, adapters: Iterable[str]) -> list[str]:
-    """What of the table does not fit the abilities and adapters that there are; empty if all does."""
+    """What in the table does not match the existing abilities and adapters; empty if all does."""
     try:
         rows = read_table(text)
     except ValueError as error:
@@ -192,7 +192,7 @@ def stale_in_form(text: str, adapters: Iterable[str]) -> list[str]:
 
 
 def stale_in_verdicts(text: str, manuals: Mapping[str, Manual]) -> list[str]:
-    """Which absent abilities the table judges or explains otherwise than the manuals; empty if none."""
+    """Absent abilities that the table judges or explains differently than the manuals; empty if none."""
     reasons = read_reasons(text)
     against = SIGNS["absent-against-manual"]
     problems = []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process of a check is doing, read from memory that it shares: also if it hangs or is dead.
+"""What a process of a check is doing, read from its shared memory: works even if it hangs or is dead.
 
-The layout is that of engine/conformance/progress.hpp; the processes in Python write it, too.
+The layout is that of engine/conformance/progress.hpp; the Python processes write it, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHARED_BYTES = SLOT_BYTES * (1 + SLOTS)
 _HEADER = struct.Struct("<QQQ40x")
 _SLOT = struct.Struct("<qII48s")
 NAME_BYTES_MAX = 47
-WAITS = ("waitset_wait",)  # a thread that waits for messages is in it all the time, and hangs in it seldom
+WAITS = ("waitset_wait",)  # a thread that waits for messages is always in it, and rarely hangs in it
 NS_PER_S = 1_000_000_000
 
 
@@ -36,7 +36,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Progress:
-    """steps: grows with everything that is done; done, total: of the order under way, 0 if it has no unit."""
+    """steps: grows with every action; done, total: of the current order, 0 if it has no unit."""
 
     steps: int = 0
     done: int = 0
@@ -44,7 +44,7 @@ class Progress:
     calls: tuple[Call, ...] = ()
 
     def last_call(self) -> Call | None:
-        """The call that has been under way for longest; if none is, the one that began last."""
+        """The call that has been running longest; if none is running, the last one that began."""
         under_way = [call for call in self.calls if call.under_way]
         busy = [call for call in under_way if call.name not in WAITS] or under_way
         if busy:
@@ -52,7 +52,7 @@ class Progress:
         return max(self.calls, key=lambda call: call.begin_ns, default=None)
 
     def told(self, now_ns: int | None = None) -> str:
-        """Where the process is, in words: "at 3 of 110; last call: commit, under way for 1.2 s"."""
+        """The process's position, in words: "at 3 of 110; last call: commit, under way for 1.2 s"."""
         position = f"at {self.done} of {self.total}; " if self.total else ""
         call = self.last_call()
         if call is None:
@@ -67,7 +67,7 @@ class Progress:
 
 
 def read_progress(descriptor: int) -> Progress:
-    """What the process has told so far; nothing if it has not begun to tell."""
+    """The progress that the process has reported; empty if it has not started to report."""
     memory = os.pread(descriptor, SHARED_BYTES, 0)
     if len(memory) < SHARED_BYTES:
         return Progress()
@@ -90,12 +90,12 @@ class Told:
         self._steps = 0
 
     def share(self, descriptor: int) -> None:
-        """From now on it is told in this memory, which the descriptor gives."""
+        """From now on, writes to the memory of this descriptor."""
         os.ftruncate(descriptor, SHARED_BYTES)
         self._memory = mmap.mmap(descriptor, SHARED_BYTES)
 
     def step(self, done: int = 0, total: int = 0) -> None:
-        """Notes that the order under way has come further; without arguments: that another one begins."""
+        """Records progress in the current order; without arguments, the start of another one."""
         self._steps += 1
         if self._memory is not None:
             _HEADER.pack_into(self._memory, 0, self._steps, done, total)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether endpoints of two qualities of service hear each other: tried out, whatever the rules say.
+"""Tests whether endpoints with two QoS settings receive each other's messages, regardless of the rules.
 
-A pair that can match is made before the pairs in question and one after them. When both have met, discovery
-has had its time: a pair that has heard nothing some time later does not match.
+A pair that can match is created before the pairs under test, and another one after them. Once both have
+matched, discovery has had its time: a pair without messages some time later does not match.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lagometer.conformance.bench import PeerFailure, Refused, Subject
 from lagometer.conformance.qos_rules import Qos
 from lagometer.conformance.stage import PAUSE_S, Endpoint, NotMet, Stage
 
-NO_MATCH_S = 1.0  # after the last pair that can match has met
-# What the endpoints of a check can be asked for.
+NO_MATCH_S = 1.0  # after the last pair that can match has matched
+# The policies that endpoints of a check can set.
 TRIED = (
     "reliability",
     "durability",
@@ -30,12 +30,12 @@ TRIED = (
     "partition",
 )
 LIVELINESS = ("automatic", "manual_by_topic")
-LEASE_NS = 3_600_000_000_000  # where only the kind is asked for: longer than any check
+LEASE_NS = 3_600_000_000_000  # if only the kind is given: longer than any check
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What came of one pair. matched: None where it was not tried, and `reason` says why."""
+    """The result of one pair. matched: None if it was not tested, and `reason` says why."""
 
     adapter: str
     matched: bool | None
@@ -43,7 +43,7 @@ class Observed:
 
 
 def observed(subject: Subject, pairs: Sequence[tuple[Qos, Qos]]) -> list[Observed]:
-    """Tries pairs of (offered, requested) at once, each on a topic of its own."""
+    """Tests pairs of (offered, requested) at the same time, each on its own topic."""
     if subject.missing is not None:
         return [Observed(subject.name, None, subject.missing) for _ in pairs]
     try:
@@ -78,7 +78,7 @@ def _try_all(stage: Stage, subject: Subject, pairs: Sequence[tuple[Qos, Qos]]) -
 def _heard(
     stage: Stage, endpoints: Mapping[int, tuple[Endpoint, Endpoint]], control: tuple[Endpoint, Endpoint]
 ) -> set[int]:
-    """The places of the pairs that heard each other by the time the control had, and a little later."""
+    """The indices of the pairs that received messages by the time the control did, or a little later."""
     ended_s: float | None = None
     while True:
         stage.probe()
@@ -95,10 +95,10 @@ def _heard(
 
 
 def asked_for(qos: Qos, reliability: str) -> dict[str, Any]:
-    """A quality of service as endpoints of a check are asked for it. Raises ValueError: one can't be.
+    """A QoS as orders to endpoints of a check state it. Raises ValueError if they can't.
 
-    What is left open is asked for as DDS has it by default (reliability: that side's), since vendors have
-    defaults of their own: a publisher of Fast DDS is transient local.
+    Unset policies get the DDS defaults (reliability: that side's), since vendors have their own defaults: a
+    publisher of Fast DDS is transient local.
     """
     policies = {name: value for name, value in vars(qos).items() if value not in (None, ())}
     policies = {"reliability": reliability, "durability": "volatile", **policies}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two qualities of service match, by the rules of DDS (Data Distribution Service 1.4, section 2.2.3).
+"""Whether two QoS settings match, by the rules of DDS (Data Distribution Service 1.4, section 2.2.3).
 
-What a publisher offers must be at least what a subscriber requests, policy by policy; of partitions they must
-share one. History, depth and lifespan are each side's own affair.
+A publisher must offer at least what a subscriber requests, policy by policy; they must share a partition.
+History, depth and lifespan are each side's own choice.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PARTITION = "partition"
 
 @dataclass(frozen=True)
 class Qos:
-    """One side's quality of service; None: the default of DDS, which for reliability differs by side.
+    """One side's QoS; None: the DDS default, which for reliability differs by side.
 
-    Durations: None is infinite, but of latency_budget_ns, where it is 0.
+    Durations: None is infinite, except for latency_budget_ns, where it is 0.
     """
 
     reliability: str | None = None
@@ -48,7 +48,7 @@ class Qos:
 
 @dataclass(frozen=True)
 class Policy:
-    """What came of one policy. rule: what must hold, in words; offered, requested: as text."""
+    """The result for one policy. rule: what must hold, in words; offered, requested: as text."""
 
     name: str
     offered: str
@@ -57,7 +57,7 @@ class Policy:
     rule: str
 
 
-# Of ROS 2, from rmw/qos_profiles.h.
+# The profiles of ROS 2, from rmw/qos_profiles.h.
 PROFILES: dict[str, Qos] = {
     "default": Qos("reliable", "volatile", history="keep_last", depth=10),
     "sensor_data": Qos("best_effort", "volatile", history="keep_last", depth=5),
@@ -84,8 +84,8 @@ _KEYS = (*_DURATIONS, "depth", PARTITION, "presentation")
 
 
 def parse_qos(text: str) -> Qos:
-    """A quality of service as a user writes it: `reliable,transient_local,deadline=100ms`, or first the name
-    of a profile of ROS 2, such as `sensor_data`. Raises UnitError."""
+    """A QoS as a user writes it: `reliable,transient_local,deadline=100ms`, optionally after the name of a
+    ROS 2 profile, such as `sensor_data`. Raises UnitError."""
     qos = Qos()
     policy_names: set[str] = set()
     for index, part in enumerate(text.split(",")):
@@ -119,7 +119,7 @@ def _with(qos: Qos, name: str, value: str) -> Qos:
 
 
 def judged(offered: Qos, requested: Qos) -> tuple[Policy, ...]:
-    """What came of each policy that must fit, in the order of the standard's table."""
+    """The result for each policy that must match, in the order of the standard's table."""
     return (
         _ordered("durability", offered.durability, requested.durability, DURABILITY),
         _ordered("presentation", offered.presentation, requested.presentation, PRESENTATION),
@@ -128,7 +128,7 @@ def judged(offered: Qos, requested: Qos) -> tuple[Policy, ...]:
         _ownership(offered.ownership or "shared", requested.ownership or "shared"),
         _ordered("liveliness", offered.liveliness, requested.liveliness, LIVELINESS),
         _duration("liveliness lease", offered.lease_ns, requested.lease_ns),
-        # A publisher is reliable by default, a subscriber is not.
+        # A publisher is reliable by default; a subscriber is not.
         _ordered("reliability", offered.reliability or "reliable", requested.reliability, RELIABILITY),
         _ordered(
             "destination order", offered.destination_order, requested.destination_order, DESTINATION_ORDER
@@ -160,7 +160,7 @@ def _ownership(offered: str, requested: str) -> Policy:
 
 
 def _partition(offered: tuple[str, ...], requested: tuple[str, ...]) -> Policy:
-    """Names match by wildcards of either side, though not wildcards by each other."""
+    """Names match by wildcards on either side, but two wildcards do not match each other."""
     shared = any(
         offered_name == requested_name
         or (not _is_wild(requested_name) and fnmatch.fnmatchcase(requested_name, offered_name))
@@ -180,7 +180,7 @@ def _is_wild(name: str) -> bool:
 
 
 def described(qos: Qos) -> dict[str, object]:
-    """What was said of it, for JSON."""
+    """The QoS for JSON."""
     return {
         field.name: value for field in fields(qos) if (value := getattr(qos, field.name)) not in (None, ())
     }

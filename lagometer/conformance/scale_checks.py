@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many topics, many endpoints, several domains: each subscriber gets its own, and gets its share."""
+"""Many topics, many endpoints, several domains: each subscriber gets only its own, and its share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from lagometer.conformance.bench import PeerFailure, Refused, Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.stage import DISPATCHES, Stage
 
-FAN_LEAST = 2  # subscribers, between whom a share can be fair
-MEET_S = 120.0  # of very many endpoints, on a machine with other work
+FAN_LEAST = 2  # subscribers, the fewest for a fair share
+MEET_S = 120.0  # for very many endpoints, on a busy machine
 
 
 def check_topics(subject: Subject, findings: Findings) -> None:
-    """500 topics, a publisher here and a subscriber there on each; in the first dispatch that has room for so
-    many. Each that is declared is tried, and what came of each is told."""
+    """500 topics, each with a publisher in one process and a subscriber in the other, in the first dispatch
+    that supports this many. Tries each declared dispatch, and reports the result of each."""
     declared = [name for name in DISPATCHES if name in subject.adapter.sidecar.abilities.dispatch]
     obstacles: dict[str, str] = {}
     for dispatch in declared:
@@ -65,7 +65,7 @@ def check_endpoints(subject: Subject, findings: Findings) -> None:
         findings.judge(f"{half} publishers and {half} subscribers on a topic: all met", True)
         for writer in writers:
             stage.deliver(writer, readers, count, qos, pace_ns=1_000_000)
-            if qos.get("depth", asks.ENDPOINTS.depth) < count * half:  # no room for what all of them send
+            if qos.get("depth", asks.ENDPOINTS.depth) < count * half:  # too small for what all of them send
                 stage.settled([(reader, writer) for reader in readers], count)
         pairs = [(reader, writer) for reader in readers for writer in writers]
         accounts = stage.settled(pairs, count)
@@ -82,7 +82,7 @@ def check_endpoints(subject: Subject, findings: Findings) -> None:
 
 
 def check_fan_out(subject: Subject, findings: Findings) -> None:
-    """One publisher, eight subscribers in two processes: all hear it, and a stalled one stops no other."""
+    """One publisher, eight subscribers in two processes: all receive; a stalled one does not block others."""
     fan = min(asks.FAN_OUT.endpoints, subject.adapter.sidecar.limits.endpoints_max or 1 << 30) - 1
     with Stage(subject, roles=3) as stage:
         qos = stage.qos_of(asks.FAN_OUT)

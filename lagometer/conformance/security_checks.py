@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Security: participants with certificates of one authority hear each other, and nobody else hears them."""
+"""Security: participants with certificates from one authority communicate; nobody else receives anything."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lagometer.conformance.stage import MEET_S, PAUSE_S, Endpoint, NotMet, Stage
 from lagometer.run.companions.certificates import Authority
 from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity, Kind
 
-SILENT_S = 1.0  # after the last pair that may hear each other has met
+SILENT_S = 1.0  # after the last permitted pair has matched
 TOPIC = "secured"
 MEMBERS = (0, 1)
 STRANGERS = {2: "a participant with another authority's certificate", 3: "one without any"}
 
 
 def check_security(subject: Subject, findings: Findings) -> None:
-    """Every kind that the sidecar declares."""
+    """Checks every kind that the sidecar declares."""
     for kind in get_args(Kind):
         if kind not in subject.adapter.sidecar.abilities.security:
             continue
@@ -39,7 +39,7 @@ def check_security(subject: Subject, findings: Findings) -> None:
 
 
 def written(authority: Authority, kind: Kind, folder: Path, role: int) -> dict[str, str]:
-    """Writes the files of one participant; returns what its context is told."""
+    """Writes the files of one participant; returns the settings for its context."""
     identity = Identity(role, 0)
     for name, text in authority.files([identity]).items():
         path = folder / name
@@ -87,7 +87,7 @@ def _check_kind(stage: Stage, kind: Kind, findings: Findings) -> None:
 
 
 def _probes(stage: Stage, pairs: Mapping[str, tuple[Endpoint, Endpoint]]) -> dict[str, int]:
-    """How many probes each pair exchanged, when one that was made after it has met, and a little later."""
+    """The number of probes each pair exchanged, a little after a pair created later has matched."""
     qos = stage.qos_of(asks.SECURITY)
     topic = f"after_{len(stage.streams_heard())}"
     control = (stage.reader(1, topic, qos=qos), stage.writer(0, topic, qos=qos))

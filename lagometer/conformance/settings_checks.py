@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options: unknown ones are refused, known ones taken; and what describe() says is in force."""
+"""Options: the adapter rejects unknown ones and accepts known ones; describe() reports what is in force."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lagometer.study.sidecar import Option, OptionValue
 
 UNKNOWN = "no_such_option"
 TRANSPORT = "transport, as claimed"
-Told = dict[str, dict[str, Any]]  # by object: its settings
+Told = dict[str, dict[str, Any]]  # object → its settings
 
 
 def check_options(subject: Subject, findings: Findings) -> None:
-    """An unknown key is refused, alone and beside known ones; every known one is taken."""
+    """An unknown key is rejected, alone and next to known ones; every known one is accepted."""
     defaults = default_options(subject)
     for circumstance, options in (("alone", {}), ("beside known ones", defaults)):
         name = f"an unknown option is refused, {circumstance}"
@@ -46,10 +46,10 @@ def check_options(subject: Subject, findings: Findings) -> None:
 
 
 def check_settings(subject: Subject, findings: Findings) -> None:
-    """Another value than the default shows in what describe() says is in force.
+    """A value other than the default shows in what describe() reports.
 
-    What differs each time by itself, such as a port that was free, shows nothing. The settings that the
-    sidecar names for an option (`reported`) must say its value.
+    Settings that vary by themselves, such as a free port, show nothing. The settings that the sidecar names
+    for an option (`reported`) must report its value.
     """
     default_settings = settings_with(subject, {})
     volatile = differing(default_settings, settings_with(subject, {}))
@@ -75,7 +75,7 @@ def check_settings(subject: Subject, findings: Findings) -> None:
 
 
 def _check_reported(key: str, option: Option, value: OptionValue, settings: Told, findings: Findings) -> None:
-    """The settings that tell of an option say the value that was asked for."""
+    """The settings that report an option have the requested value."""
     if option.reported == ():
         return
     name = f"{key} = {value!r} is what the settings say that tell of it"
@@ -94,7 +94,7 @@ def _check_reported(key: str, option: Option, value: OptionValue, settings: Told
 
 
 def told_of(by_object: Told, setting: str) -> list[object]:
-    """What the context says of a setting, or else the endpoints."""
+    """What the context reports for a setting, or else the endpoints."""
     for objects in (("context",), ("writer", "reader")):
         values = [by_object[name][setting] for name in objects if setting in by_object[name]]
         if values:
@@ -103,7 +103,7 @@ def told_of(by_object: Told, setting: str) -> list[object]:
 
 
 def _kernel_bounds(setting: str, value: OptionValue) -> bool:
-    """Whether a setting is a socket's buffer, and the kernel gives less to whoever has no privilege."""
+    """Whether a setting is a socket buffer, which the kernel limits for unprivileged users."""
     limits = {"SO_RCVBUF": "rmem_max", "receive_buffer_bytes": "rmem_max"}
     limits |= {"SO_SNDBUF": "wmem_max", "send_buffer_bytes": "wmem_max"}
     if setting not in limits or not isinstance(value, int):
@@ -112,7 +112,7 @@ def _kernel_bounds(setting: str, value: OptionValue) -> bool:
 
 
 def differing(one: Told, other: Told) -> set[tuple[str, str]]:
-    """Which settings of which objects are not the same in both."""
+    """The settings of objects that differ between the two."""
     return {
         (name, key)
         for name in one.keys() | other.keys()
@@ -122,7 +122,7 @@ def differing(one: Told, other: Told) -> set[tuple[str, str]]:
 
 
 def default_options(subject: Subject) -> dict[str, OptionValue]:
-    """Every option that has a default, with it; the one that names a wrapped adapter is the caller's."""
+    """All options with their defaults, except the one that names a wrapped adapter: the caller sets it."""
     sidecar = subject.adapter.sidecar
     return {
         key: option.default
@@ -132,14 +132,14 @@ def default_options(subject: Subject) -> dict[str, OptionValue]:
 
 
 def other_values(key: str, option: Option) -> list[OptionValue]:
-    """Values that are not the default: each choice; of a number one that is likely to be possible."""
+    """Values other than the default: each choice; for a number, one that is likely to be valid."""
     if option.choices:
         return [choice for choice in option.choices if choice not in (option.default, None)]
     if option.type == "boolean":
         return [not option.default]
     if option.type in ("integer", "number"):
         return [_other_number(key, option)]
-    return []  # of text nobody knows what is possible
+    return []  # the valid texts are unknown
 
 
 def _other_number(key: str, option: Option) -> OptionValue:
@@ -157,9 +157,9 @@ def _other_number(key: str, option: Option) -> OptionValue:
 
 
 def settings_with(subject: Subject, options: dict[str, Any]) -> Told:
-    """What describe() says of a context, a publisher and a subscriber that met under these options.
+    """What describe() reports for a context, a publisher and a subscriber that matched with these options.
 
-    With a value that keeps messages within a process they don't meet. Raises `Refused`.
+    With a value that keeps messages within a process, they don't match. Raises `Refused`.
     """
     known = subject.adapter.sidecar.options
     within_process = any(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Publishers and subscribers of a check, in processes that a role stands for, and what they exchanged."""
+"""Publishers and subscribers of a check, in processes identified by roles, and what they exchanged."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 from lagometer.conformance.asks import USUAL_DEPTH, Asks
 from lagometer.conformance.bench import Bench, Peer, PeerFailure, Subject
 
-MEET_S = 30.0  # by when endpoints must have met; nothing waits that long if they have
-QUIET_S = 2.0  # without anything new for so long, nothing more is expected
+MEET_S = 30.0  # the time limit for endpoints to match; waiting ends once they have
+QUIET_S = 2.0  # after this time without new messages, no more are expected
 PAUSE_S = 0.005
-DISPATCHES = ("poll", "waitset", "listener")  # the fewest threads of others first
+DISPATCHES = ("poll", "waitset", "listener")  # those with the fewest foreign threads first
 SMALL_BYTES = 1024  # the largest payload, unless a check says otherwise
 
 
 class NotMet(Exception):
-    """Endpoints did not hear each other in time."""
+    """Endpoints did not receive each other's messages in time."""
 
 
 @dataclass(frozen=True)
@@ -37,39 +37,39 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Sent:
-    """What a publisher was asked to send: the sequences accepted, how many were not, the longest call."""
+    """What a publisher was to send: the accepted sequences, the number of rejected ones, the longest call."""
 
     accepted: list[int]
     rejected: int
     longest_ns: int
-    traces: list[dict[str, Any]] = field(default_factory=list)  # what was stamped, if stamps were asked for
+    traces: list[dict[str, Any]] = field(default_factory=list)  # the stamps, if requested
 
 
 @dataclass(frozen=True)
 class Account:
-    """What a subscriber heard of one publisher, and what was wrong with anything that it got."""
+    """What a subscriber received from one publisher, and what was wrong with anything that it got."""
 
     probes: int = 0
     count: int = 0
     last_bytes: int = 0
     sequences: list[int] = field(default_factory=list)
-    traces: list[dict[str, Any]] = field(default_factory=list)  # as those of `Sent`
+    traces: list[dict[str, Any]] = field(default_factory=list)  # as in `Sent`
     damaged: int = 0
     damage: str = ""
     failure: str = ""
 
     @property
     def trouble(self) -> str:
-        """What was damaged or failed; empty if nothing."""
+        """What was damaged or failed; empty if nothing was."""
         if self.failure:
             return self.failure
         return f"{self.damaged} damaged: {self.damage}" if self.damaged else ""
 
 
 class Stage:
-    """Roles are processes, except for an adapter whose messages stay within one: then all share it.
+    """Roles are processes. If an adapter's messages stay within one process, all roles share it.
 
-    security: of the contexts of a role, as a plan has it; a role that is not in it has none.
+    security: of the contexts of a role, as in a plan; a role that is not in it has none.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Stage:
         return self._bench.peers[0 if self.subject.within_process else role]
 
     def qos_of(self, asks: Asks, **more: Any) -> dict[str, Any]:
-        """The quality of service that a check asks for, within what the sidecar declares and its limits."""
+        """The QoS that a check needs, within the sidecar's declarations and limits."""
         policies = dict(more)
         if asks.reliability not in ("strongest", "unset"):
             policies["reliability"] = asks.reliability
@@ -113,7 +113,7 @@ class Stage:
         return self.qos(depth=asks.depth, blocking_ns=asks.blocking_ns, **policies)
 
     def qos(self, **more: Any) -> dict[str, Any]:
-        """The strongest reliability that the sidecar declares; a history of 16 unless told, within limits."""
+        """The strongest reliability in the sidecar; a history of 16 unless given, within limits."""
         abilities = self.subject.adapter.sidecar.abilities
         history = "keep_last" if "keep_last" in abilities.history else "keep_all"
         policies: dict[str, Any] = {"reliability": abilities.reliability[-1], "history": history, **more}
@@ -129,12 +129,12 @@ class Stage:
         return policies
 
     def usual_dispatch(self) -> str:
-        """Polling where it is declared, since nobody else's thread is part of it then."""
+        """Polling if declared, since it involves no foreign thread."""
         declared = self.subject.adapter.sidecar.abilities.dispatch
         return next(name for name in DISPATCHES if name in declared)
 
     def context(self, role: int, domain: int = 0) -> str:
-        """The context of a role in a domain; made when it is first asked for."""
+        """The context of a role in a domain, created on first use."""
         key = (role, domain)
         if key not in self._contexts:
             name = f"context-{role}-{domain}"
@@ -185,7 +185,7 @@ class Stage:
         self._writers = [other for other in self._writers if other != endpoint]
 
     def meet(self, seconds: float = MEET_S) -> None:
-        """Sends probes until each subscriber heard its topic's publishers in its domain. Raises `NotMet`."""
+        """Sends probes until each subscriber hears every publisher of its topic and domain, else `NotMet`."""
         deadline = time.monotonic() + seconds
         pause_s = PAUSE_S
         while missing := self._missing():
@@ -237,9 +237,9 @@ class Stage:
     def deliver(
         self, writer: Endpoint, readers: Sequence[Endpoint], count: int, qos: Mapping[str, Any], **more: Any
     ) -> Sent:
-        """Sends messages, no more at once than the subscribers' queues hold if they lose none otherwise.
+        """Sends messages; with a reliable `qos`, in batches that fit into the subscribers' queues.
 
-        `qos`: of all of them; `more`: as for `send`.
+        `qos`: of all endpoints; `more`: as for `send`.
         """
         depth = qos.get("depth", count) if qos["reliability"] == "reliable" else count
         accepted: list[int] = []
@@ -253,22 +253,22 @@ class Stage:
         return Sent(accepted, rejected, longest_ns)
 
     def account(self, reader: Endpoint, writer: Endpoint) -> Account:
-        """What the subscriber heard of the publisher so far."""
+        """What the subscriber has received from the publisher so far."""
         return _account(self._heard(True)[reader.id], writer)
 
     def accounts(self, pairs: Sequence[tuple[Endpoint, Endpoint]]) -> list[Account]:
-        """What came of several pairs (subscriber, publisher) so far."""
+        """What several pairs (subscriber, publisher) have exchanged so far."""
         heard = self._heard(True)
         return [_account(heard[reader.id], writer) for reader, writer in pairs]
 
     def streams_heard(self) -> dict[str, int]:
-        """How many publishers each subscriber has heard data or probes of."""
+        """The number of publishers from which each subscriber has received data or probes."""
         return {reader: len(heard["streams"]) for reader, heard in self._heard(False).items()}
 
     def settled(
         self, pairs: Sequence[tuple[Endpoint, Endpoint]], wanted: int, quiet_s: float = QUIET_S
     ) -> list[Account]:
-        """Waits until each pair has so many messages, or damaged ones, or nothing new came for a while."""
+        """Waits until each pair has this many messages, or damaged ones, or nothing new for a while."""
         counts: list[int] = []
         changed = time.monotonic()
         while True:
@@ -283,7 +283,7 @@ class Stage:
 
 
 def _account(heard: Mapping[str, Any], writer: Endpoint) -> Account:
-    """Picks one publisher's stream out of what a subscriber heard."""
+    """Extracts one publisher's stream from what a subscriber received."""
     faults = {key: heard[key] for key in ("damaged", "damage", "failure")}
     for stream in heard["streams"]:
         if stream["stream"] == writer.stream:

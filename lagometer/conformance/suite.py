@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts an adapter through the abilities, one after the other; each comes to one verdict."""
+"""Runs an adapter through the abilities, one after the other; each gets one verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def examine(
     wanted: Sequence[Ability] = ABILITIES,
     report: Callable[[Result], None] = lambda _: None,
 ) -> AdapterReport:
-    """Shows each ability that is wanted; `report` gets each result as it comes. Raises `BadInput`."""
+    """Checks each wanted ability; `report` gets each result as it arrives. Raises `BadInput`."""
     adapter = subject.adapter
     manual = manual_of(adapter, NAMES)
     version = probe(adapter).version if adapter.built else None
@@ -68,7 +68,7 @@ def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result
 
 
 def _last_line(findings: Findings) -> str:
-    """What was under way when a check broke off."""
+    """Where a check stopped."""
     return f"after '{findings.lines[-1].name}'" if findings.lines else "from the beginning"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapter in real workers, through the same machinery as `lagometer run`."""
+"""The adapter in real workers, with the same machinery as `lagometer run`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lagometer.study import discover_adapters, expand, study_from_mapping
 def check_output(subject: Subject, findings: Findings) -> None:
     """A trial with real workers is valid, whatever the middleware prints on standard output.
 
-    Valid includes: every line of the protocol was understood, nothing is left behind, and the transport that
-    the adapter claims is the one that was seen from outside (docs/methodology/noise.md).
+    Valid means that every line of the protocol was understood, nothing is left behind, and the adapter's
+    claimed transport is the one observed from outside (docs/methodology/noise.md).
     """
     with Stage(subject) as stage:
         writer, _ = stage.writer(0, "print"), stage.reader(1, "print")
@@ -36,10 +36,10 @@ def check_output(subject: Subject, findings: Findings) -> None:
 
 
 def check_services(subject: Subject, findings: Findings) -> None:
-    """Two clients ask one server, open loop: each gets the replies to its own requests, and all of them."""
+    """Two clients send requests to one server, open loop: each gets all replies to its own requests."""
     for dispatch in subject.adapter.sidecar.abilities.dispatch:
         rows, problems = _trial(subject, dispatch, {"workload": "request-reply", "rate": "20Hz"})
-        # A polled graph on few CPUs keeps no rate.
+        # A polled graph on few CPUs does not hold its rate.
         reasons = sorted({reason for row in rows for reason in row["reasons"]})
         failures = [
             reason for reason in reasons if not (dispatch == "poll" and reason.startswith("rate-missed"))
@@ -54,11 +54,11 @@ def check_services(subject: Subject, findings: Findings) -> None:
 def _trial(
     subject: Subject, dispatch: str, load: dict[str, str] | None = None
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Carries out one short trial; returns its rows of cells.parquet, and why there are none."""
+    """Runs one short trial; returns its rows of cells.parquet, and why there are none."""
     abilities = subject.adapter.sidecar.abilities
     placement = "single-process" if subject.within_process else "process-per-node"
     if load is None:
-        # A polled pipeline on few CPUs keeps no rate; a closed loop has none to keep.
+        # A polled pipeline on few CPUs does not hold its rate; a closed loop has none.
         load = {"workload": "pingpong"} if dispatch == "poll" else {"workload": "pipeline-2", "rate": "50Hz"}
     depth_max = subject.adapter.sidecar.limits.depth_max
     depth_limit = {"depth": str(min(depth_max, USUAL_DEPTH))} if depth_max is not None else {}

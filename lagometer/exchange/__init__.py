@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns in the formats of other tools, and figures of other tools as campaigns."""
+"""Exports campaigns in the formats of other tools, and imports other tools' figures as campaigns."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with an export or an import. Each message says what, where, and what to do."""
+"""Errors of an export or an import. Each message says what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from lagometer.store.errors import StoreError
 
 
 class ExchangeError(StoreError):
-    """A campaign cannot be written in a format, or a file of another tool cannot be read."""
+    """A campaign cannot be written in a format, or another tool's file cannot be read."""

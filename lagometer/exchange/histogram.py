@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """HdrHistogram: counts per bucket of equal relative width, and their transportable form.
 
-Formulas and layout follow the reference implementation (HdrHistogram, Gil Tene; encoding V2): buckets of
-2^k sub-buckets, so that each value is known to a number of significant decimal digits; counts are written as
-ZigZag LEB128 numbers, a run of empty ones as its negated length, and the whole is compressed by zlib. The
-package `hdrhistogram` reads it in the tests; at run time it would record value by value, in Python.
+Formulas and layout follow the reference implementation (HdrHistogram, Gil Tene; encoding V2): buckets of 2^k
+sub-buckets, so that each value is known to a number of significant decimal digits; counts are ZigZag LEB128
+numbers, a run of empty counts is its negated length, and zlib compresses the whole. The package
+`hdrhistogram` reads it in the tests; at run time it would record value by value, in Python.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class Buckets:
 
     @classmethod
     def to(cls, largest_ns: int) -> Buckets:
-        """Large enough for this value; `largest_ns` may be 0."""
-        # To tell v from v + 1 at 3 digits up to 2 * 10^3, so many sub-buckets are needed.
+        """Buckets large enough for this value; `largest_ns` may be 0."""
+        # Distinguishing v from v + 1 at 3 digits up to 2 * 10^3 needs this many sub-buckets.
         bits = (2 * 10**SIGNIFICANT_DIGITS - 1).bit_length()
         return cls(bits, max(2 * LOWEST_NS, largest_ns))
 
     @property
     def count(self) -> int:
-        """How many counters there are."""
+        """The number of counters."""
         return int(self.index(np.array([self.highest_ns], dtype=np.int64))[0]) + 1
 
     def index(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The counter of each value: bucket by the leading bit, sub-bucket by the bits that follow."""
+        """The counter of each value: the leading bit selects the bucket, the next bits the sub-bucket."""
         masked = values | ((1 << self.sub_bucket_bits) - 1)
-        # frexp gives the bit length of what a double holds exactly; above 2^53 rounding could add a bit.
+        # frexp gives the exact bit length only for exact doubles; above 2^53 rounding could add a bit.
         length = np.frexp((masked >> 1).astype(np.float64))[1].astype(np.int64) + 1
         length -= (masked >> np.minimum(length - 1, 62)) == 0
         bucket = length - self.sub_bucket_bits
@@ -56,7 +56,7 @@ class Buckets:
 
 
 def encoded(values: npt.NDArray[np.int64]) -> str:
-    """The histogram of these numbers of nanoseconds (none below 0) in base64, as logs hold it."""
+    """The histogram of these numbers of nanoseconds (none below 0) in base64, as in logs."""
     buckets = Buckets.to(int(values.max(initial=0)))
     counts = np.bincount(buckets.index(values), minlength=buckets.count) if len(values) else np.zeros(1, int)
     packed = _packed(counts)
@@ -66,7 +66,7 @@ def encoded(values: npt.NDArray[np.int64]) -> str:
 
 
 def _packed(counts: npt.NDArray[np.int64]) -> bytes:
-    """The counts up to the last that is not 0; a run of n > 1 zeros is the one number -n."""
+    """The counts up to the last non-zero one; a run of n > 1 zeros is the number -n."""
     occupied = np.flatnonzero(counts)
     out = bytearray()
     next_index = 0

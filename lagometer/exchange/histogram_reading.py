@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads HdrHistogram's transportable form, encodings V0, V1 and V2, as logs hold it in base64.
+"""Reads HdrHistogram's transportable form, encodings V0, V1 and V2, from base64 in logs.
 
-Layout of the reference implementation (HdrHistogram, Gil Tene): zlib around a header and the counts, which
+Layout of the reference implementation (HdrHistogram, Gil Tene): zlib around a header and the counts. Counts
 are words of 2, 4 or 8 bytes in V0 and V1, and ZigZag LEB128 numbers in V2, where -n is a run of n zeros. The
-library `hdrhistogram` reads V2 alone, and is for tests.
+library `hdrhistogram` reads only V2, and only tests use it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lagometer.stats.interval.confidence import SUPPORT
 Numbers = npt.NDArray[np.int64]
 COMPRESSED = {0x1C849309: 0, 0x1C849302: 1, 0x1C849304: 2}
 PLAIN = {0x1C849308: 0, 0x1C849301: 1, 0x1C849303: 2}
-DOUBLE = (0x0C72124E, 0x0C72124F)  # of DoubleHistogram, whose values need not be whole numbers
+DOUBLE = (0x0C72124E, 0x0C72124F)  # of DoubleHistogram, whose values may be fractional
 SIZE_BITS = 0xF0  # of a cookie: the size of a word, in V0 and V1
 HEADER_V0, HEADER = struct.Struct(">Iiqqq"), struct.Struct(">Iiiiqqd")
 WORDS = {2: ">i2", 4: ">i4", 8: ">i8"}
@@ -34,10 +34,10 @@ MOST_BYTES = 1 << 27  # of counts, unpacked
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of values by bucket, ascending: a value lies between `lowest` and `highest`, both included.
+    """Counts of values by bucket, ascending: a value is between `lowest` and `highest`, both included.
 
-    digits: significant ones of the values; unit: the smallest difference that it tells; scale: what a value
-    is multiplied by.
+    digits: significant digits of the values; unit: the smallest difference that it resolves; scale: the
+    factor of the values.
     """
 
     lowest: Numbers
@@ -49,7 +49,7 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """How many values."""
+        """The number of values."""
         return int(self.counts.sum())
 
 
@@ -68,11 +68,11 @@ def joined(histograms: Sequence[Histogram]) -> Histogram:
 
 
 def quantile(histogram: Histogram, permille: int) -> int | None:
-    """The highest value of the bucket in which the type-1 quantile of the values lies.
+    """The highest value of the bucket that contains the type-1 quantile of the values.
 
-    The k-th smallest value, k = ceil(n * permille / 1000), is in the bucket in which the counts reach k, so
-    this is never below it, and above it by less than the bucket's width: 10^-digits of it, or the unit where
-    that is more. None if fewer than 10 values lie beyond it, as with raw samples.
+    The k-th smallest value, k = ceil(n * permille / 1000), is in the bucket where the counts reach k. The
+    result is never below that value, and above it by less than the bucket's width: 10^-digits of it, or the
+    unit if that is larger. None if fewer than 10 values lie beyond it, as with raw samples.
     """
     rank = max(1, -(-histogram.total * permille // 1000))
     beyond = histogram.total - rank if permille >= 500 else rank - 1
@@ -82,7 +82,7 @@ def quantile(histogram: Histogram, permille: int) -> int | None:
 
 
 def decoded(text: str, where: str) -> Histogram:
-    """The histogram in a field of a log. Raises ExchangeError: `where`, and what is wrong."""
+    """The histogram in a field of a log. Raises ExchangeError with `where` and what is wrong."""
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -142,7 +142,7 @@ def _plain(body: bytes, where: str) -> Histogram:
 def _bucketed(
     indices: Numbers, counts: Numbers, digits: int, unit: int, scale: float, where: str
 ) -> Histogram:
-    """From the places of counters to the values that they stand for."""
+    """Converts the indices of counters to the values that they represent."""
     shift = (2 * 10**digits - 1).bit_length() - 1  # half of the sub-buckets are 2 to this power
     magnitude = unit.bit_length() - 1
     bucket = np.maximum((indices >> shift) - 1, 0)

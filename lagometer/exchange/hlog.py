@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """HdrHistogram logs (`.hlog`, version 1.3 with histograms in V2): one interval per valid trial and edge.
 
-The tag names cell and edge (comma and space, which a tag can't hold, become `;` and `_`). Values are
-nanoseconds, the column Interval_Max is in milliseconds as the log format has it.
+The tag names cell and edge (comma and space, which a tag can't contain, become `;` and `_`). Values are in
+nanoseconds; the column Interval_Max is in milliseconds, as the log format requires.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLUMNS = ("edge", "publish_ns", "taken_ns", "phase", "outcome")
 
 
 def write_hlog(campaign: Campaign, path: Path) -> list[Path]:
-    """Writes the log; returns it. Raises CampaignError, OSError."""
+    """Writes the log and returns its path. Raises CampaignError, OSError."""
     if path.exists():
         raise ExchangeError(f"{path}: already exists; name another file with --out")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def write_hlog(campaign: Campaign, path: Path) -> list[Path]:
 
 
 def tag(cell: str, edge: str) -> str:
-    """Names an edge of a cell within the log."""
+    """The name of a cell's edge in the log."""
     return f"{cell}#{edge}".replace(",", ";").replace(" ", "_")
 
 
@@ -70,7 +70,7 @@ def _trial_lines(campaign: Campaign, cell: str, trial: int, start_s: float) -> I
 
 
 def _starts(campaign: Campaign) -> dict[tuple[str, int], float]:
-    """When each valid trial started, in seconds since the epoch."""
+    """The start of each valid trial, in seconds since the epoch."""
     valid = campaign.cells.filter(pl.col("valid")).select("cell", "trial", "started").unique()
     return {
         (cell, trial): datetime.fromisoformat(started).timestamp() if started else 0.0

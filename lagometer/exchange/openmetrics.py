@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of cells.parquet as OpenMetrics 1.0 text: latencies as summaries, messages as counters.
 
-Times are in seconds, as the format asks. A quantile that the samples do not support is left out; figures of a
-trial that is not valid are left out, too, and `lagometer_trial_valid` says that it was not.
+Times are in seconds, as the format requires. It omits a quantile that the samples do not support, and the
+figures of an invalid trial; `lagometer_trial_valid` says that the trial was not valid.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 
 
 def openmetrics(campaign: Campaign) -> str:
-    """The whole exposition, `# EOF` included."""
+    """The whole exposition, including `# EOF`."""
     rows = list(campaign.cells.iter_rows(named=True))
     valid = [row for row in rows if row["valid"]]
     lines = [
@@ -91,7 +91,7 @@ def _validity(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _first_of_trials(rows: Sequence[Row]) -> Iterator[Row]:
-    """One row of each trial, for what all its edges have in common."""
+    """One row of each trial, for values that all its edges share."""
     trials: set[tuple[str, int, object]] = set()
     for row in rows:
         trial = (row["cell"], row["trial"], row.get("machine"))

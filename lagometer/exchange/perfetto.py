@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages as a trace for Perfetto's viewer: a track for each thread, a slice for each stay in a layer.
 
-A process of the trace is one of a trial. Beside them each trial has a track with one slice for each message,
-from publish to taken. The stays of a message bear one flow id, so that the viewer draws arrows from thread to
-thread. Times are those of the campaign's clock (CLOCK_MONOTONIC). Numbers of processes and threads are the
-trace's own, since those of two trials may be the same; a thread's name ends with its real one.
+A process of the trace is one of a trial. In addition, each trial has a track with one slice for each message,
+from publish to taken. The stays of a message share a flow id, so the viewer draws arrows from thread to
+thread. Times are those of the campaign's clock (CLOCK_MONOTONIC). The trace has its own process and thread
+numbers, since those of two trials may be the same; a thread's name ends with its real one.
 
-The viewer wants the slices of a track to lie within one another. Where two overlap, as hand-overs of two
-messages may, the second lies on a further track below the thread's.
+The viewer needs the slices of a track to nest. If two overlap, as hand-overs of two messages may, the second
+is on a further track below the thread's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lagometer.summary.way_data import MessageWay, Stay, WayRow
 from lagometer.summary.ways import all_ways, cell_ways
 
 SUFFIX = ".perfetto-trace"
-SEQUENCE_ID = 1  # all packets are of one writer
+SEQUENCE_ID = 1  # all packets come from one writer
 
 
 def write_chosen(campaign: Campaign, directory: Path) -> list[Path]:
@@ -61,7 +61,7 @@ def _published(way: MessageWay) -> int:
 
 
 def _valid(campaign: Campaign) -> list[tuple[str, int]]:
-    """The valid trials with samples. Raises ExchangeError without one."""
+    """The valid trials with samples. Raises ExchangeError if there are none."""
     valid = {(row["cell"], row["trial"]) for row in campaign.cells.to_dicts() if row["valid"]}
     keys = [key for key in trials(campaign) if key in valid]
     if not keys:
@@ -84,7 +84,7 @@ def _write(path: Path, ways: Iterable[MessageWay]) -> None:
 
 
 def write_trace(ways: Iterable[MessageWay], stream: IO[bytes]) -> None:
-    """Writes these messages as one trace, those of each trial in the order of time."""
+    """Writes these messages as one trace, ordered by time within each trial."""
     writer = _Writer(StreamingTraceProtoBuilder(stream))
     for way in ways:
         writer.message(way)
@@ -96,7 +96,7 @@ Notes = dict[str, str | int | None]
 
 @dataclass
 class _Track:
-    """A track with those beside it, of which each is known by when the last slice on it ends."""
+    """A track and its extra tracks; ends_ns: when the last slice on each ends."""
 
     uuid: int
     name: str
@@ -118,7 +118,7 @@ class _Writer:
         self._builder.write_packet(first)
 
     def message(self, way: MessageWay) -> None:
-        """A message: its whole, and each of its stays."""
+        """Adds a message: its total, and each of its stays."""
         trial = f"{way.cell} #{way.trial}"
         flow = _number(trial, way.edge, str(way.sequence), str(way.publish_ns), str(way.latency_ns))
         common: Notes = {"cell": way.cell, "trial": way.trial, "latency_ns": way.latency_ns}
@@ -139,7 +139,7 @@ class _Writer:
     def _slice(
         self, track: _Track, span: Span, name: str, notes: Notes, flow: tuple[int, bool] | None = None
     ) -> None:
-        """A slice on the first of the tracks that are free. flow: its id, and whether it ends here."""
+        """Adds a slice on the first free track. flow: its id, and whether it ends here."""
         uuid = self._free(track, span)
         packet = self._packet(uuid, span[0], TrackEvent.TYPE_SLICE_BEGIN)
         event = packet.track_event
@@ -159,7 +159,7 @@ class _Writer:
         self._builder.write_packet(self._packet(uuid, span[1], TrackEvent.TYPE_SLICE_END))
 
     def _free(self, track: _Track, span: Span) -> int:
-        """The track on which nothing is at that time."""
+        """A track without a slice at that time."""
         for number, end_ns in enumerate(track.ends_ns):
             if end_ns <= span[0]:
                 track.ends_ns[number] = span[1]
@@ -199,7 +199,7 @@ class _Writer:
         return self._tracks[key]
 
     def _new_number(self) -> int:
-        """One that no process or thread of the trace has; 0 and 1 mean something of their own."""
+        """A number that no process or thread of the trace has; 0 and 1 have special meanings."""
         return 2 + len(self._pids) + len(self._tracks)
 
     def _describe(self, descriptor: TrackDescriptor) -> None:
@@ -217,7 +217,7 @@ class _Writer:
 
 
 def _share(stay: Stay) -> Notes:
-    """What the scheduler tells of a stay."""
+    """What the scheduler recorded about a stay."""
     share = stay.scheduler
     if share is None:
         return {}
@@ -238,5 +238,5 @@ def _thread_name(row: WayRow) -> str:
 
 
 def _number(*parts: str) -> int:
-    """A number of 64 bits that stands for these words, the same each time."""
+    """A 64-bit number for these words, the same each time."""
     return int.from_bytes(hashlib.blake2b("\0".join(parts).encode(), digest_size=8).digest(), "little")

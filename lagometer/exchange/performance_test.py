@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log format of Apex.AI performance_test: a head of `key: value` lines, then a row per second, as CSV.
 
-Written are the columns of its versions 1.2 to 2.3, and both names that the head has had for what carries the
-messages. What they mean was read from its source (analysis_result.cpp, statistics_tracker.hpp): latencies are
-in milliseconds; `latency_variance (ms)` is the variance in s² times 1000, here over n as up to 1.4; counts
-are per second, of loops that are a second long. What lagometer does not measure (getrusage, CPU load) is
-`nan`.
+It writes the columns of versions 1.2 to 2.3, and both names that the head has had for the transport. Their
+meaning comes from its source (analysis_result.cpp, statistics_tracker.hpp): latencies are in milliseconds;
+`latency_variance (ms)` is the variance in s² times 1000, here over n as up to 1.4; counts are per second, of
+loops of one second. Figures that lagometer does not measure (getrusage, CPU load) are `nan`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign as plain tables, in CSV or JSON lines: `cells` and `samples`, columns as in docs/FORMAT.md.
 
-Integers stay integers, so a time is the same to the nanosecond. In CSV an absent value is empty, a list is
+Integers stay integers, so times are exact to the nanosecond. In CSV a missing value is empty, and a list is
 written as JSON.
 """
 
@@ -21,7 +21,7 @@ Key = tuple[str, int]
 
 
 def trials(campaign: Campaign) -> list[Key]:
-    """The trials whose samples were stored, in the order of cells.parquet."""
+    """The trials with stored samples, in the order of cells.parquet."""
     keys = campaign.cells.select("cell", "trial").unique(maintain_order=True).iter_rows()
     return [(cell, trial) for cell, trial in keys if campaign.samples_path(cell, trial).is_file()]
 
@@ -52,7 +52,7 @@ def _write(
 
 
 def _samples(campaign: Campaign) -> Iterator[pl.DataFrame]:
-    """Trial by trial, so that a campaign larger than the memory can be written."""
+    """Reads trial by trial, so that a campaign larger than the memory can be written."""
     for cell, trial in trials(campaign):
         key = (pl.lit(cell).alias("cell"), pl.lit(trial, dtype=pl.Int64()).alias("trial"))
         yield campaign.samples(cell, trial).select(*key, pl.all())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a campaign to the data of its page: its summary, and its messages as curves and series."""
+"""Converts a campaign to the data of its page: its summary, and its messages as curves and series."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DATA_FORMAT = 5
 
 
 def build_report(campaign: Campaign) -> Report:
-    """Everything that the page shows. A trial whose samples can't be read is named in `notes`, not
-    dropped in silence.
+    """Everything that the page shows. A trial with unreadable samples is named in `notes`, not silently
+    dropped.
     """
     measured_rows, factors = measured(campaign)
     payload_known = frozenset(cell for cell, values in factors.items() if "payload_bytes" in values)
-    # The processes that read samples begin before the intervals are made, so that both go on side by side.
+    # The processes that read samples start before the intervals are computed, so both run in parallel.
     with closing(Drawing(campaign, measured_rows, payload_known)) as drawing:
         confidence = known(campaign)
         summary = summarise(campaign, confidence)
@@ -44,7 +44,7 @@ def build_report(campaign: Campaign) -> Report:
 
 
 def _with_payload(cells: list[Cell], received_bytes: Mapping[str, int]) -> list[Cell]:
-    """The cells; the payload that was received stands in for one that the study leaves at its default."""
+    """The cells; the received payload replaces one that the study leaves at its default."""
     return [
         cell.model_copy(update={"payload_bytes": received_bytes[cell.id]})
         if cell.payload_bytes is None and cell.id in received_bytes
@@ -54,7 +54,7 @@ def _with_payload(cells: list[Cell], received_bytes: Mapping[str, int]) -> list[
 
 
 def _fewer(rows: list[Row]) -> tuple[list[Row], list[str]]:
-    """As many rows of single trials as the page holds, and what is said about the others."""
+    """As many rows of single trials as the page can hold, and a note on the others."""
     over = [row for row in rows if row.trial is None]
     single = [row for row in rows if row.trial is not None]
     shown = single[: max(0, limits.ROWS_MAX - len(over))]

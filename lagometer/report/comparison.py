@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a comparison of two campaigns to the data of its page."""
+"""Converts a comparison of two campaigns to the data of its page."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from lagometer.units import plain_text
 
 
 def write_comparison(comparison: Comparison, a: Campaign, b: Campaign, output: Path) -> Path:
-    """Writes the page of a comparison, whole or not at all. Raises BundleMissing, OSError."""
+    """Writes the page of a comparison, completely or not at all. Raises BundleMissing, OSError."""
     return write_page(build_comparison(comparison, a, b), output)
 
 
 def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> ComparisonReport:
-    """Everything that the page shows; `a` and `b` are the campaigns that were compared."""
+    """Everything that the page shows; `a` and `b` are the compared campaigns."""
     control = comparison.control
     return ComparisonReport(
         format=DATA_FORMAT,
@@ -100,7 +100,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _settings(comparison: Comparison, a: Campaign, b: Campaign) -> Iterator[SettingDifference]:
-    """The effective settings that differ, each with the number of compared cells where it does."""
+    """The effective settings that differ, each with the number of compared cells in which it does."""
     counted: dict[tuple[str, str, str, str | None, str | None], int] = {}
     for cell in comparison.cells:
         settings_a, settings_b = effective_of_both((a.manifest, cell.cell_a), (b.manifest, cell.cell_b))

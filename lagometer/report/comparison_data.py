@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page of a comparison is given, typed, in the manner of `lagometer.summary.data`."""
+"""The typed data of a comparison's page, similar to `lagometer.summary.data`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report's page is given, typed. `web/src/report-data.ts` is generated from this model (see
+"""The typed data of the report's page. `web/src/report-data.ts` is generated from this model (see
 `typescript`).
 """
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a campaign goes into the page, so that its file stays small enough to mail and to open on
-a phone.
-"""
+"""Limits on the data in the page, so that its file stays small enough to mail and to open on a phone."""
 
 SERIES_POINTS_TOTAL = 240_000
 SERIES_POINTS_MAX = 2_000

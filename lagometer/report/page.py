@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the report: the page's bundle, with a campaign's data put into it."""
+"""Writes the report: the page's bundle with a campaign's data inserted."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class BundleMissing(Exception):
 
 
 def write_report(directory: Path, output: Path | None = None) -> Path:
-    """Writes the report of the campaign in `directory`, whole or not at all, and returns where it lies.
+    """Writes the report of the campaign in `directory`, completely or not at all, and returns its path.
 
-    `output`: another place than `report.html` in the campaign. Raises CampaignError for a folder that is
-    no campaign, BundleMissing without a bundle, and OSError (naming the file and the bytes) where it can't
-    be stored.
+    `output`: a different path than `report.html` in the campaign. Raises CampaignError if the folder is not a
+    campaign, BundleMissing without a bundle, and OSError (naming the file and the bytes) if it can't be
+    stored.
     """
     target = output if output is not None else directory / REPORT_NAME
     return write_page(build_report(open_campaign(directory)), target)
 
 
 def write_page(report: Report | ComparisonReport, target: Path) -> Path:
-    """Writes a page with this data, whole or not at all, and returns where it lies."""
+    """Writes a page with this data, completely or not at all, and returns its path."""
     page = render(report, read_bundle())
     write_bytes_atomic(page.encode("utf-8"), target)
     return target
@@ -60,11 +60,11 @@ def render(report: Report | ComparisonReport, bundle: str) -> str:
 
 
 def script_json(report: Report | ComparisonReport) -> str:
-    """The data as JSON that can stand inside a script element.
+    """The data as JSON that is safe inside a script element.
 
-    No `<` survives, so no `</script>` or `<!--` in a log or a setting ends the element; and an address that a
-    middleware's settings mention (an XML namespace, say) is spelt so that the file's text holds no address
-    at all.
+    It contains no `<`, so no `</script>` or `<!--` in a log or a setting ends the element. Addresses in a
+    middleware's settings (an XML namespace, say) are escaped so that the file's text contains no address at
+    all.
     """
     text = report.model_dump_json()
     return (

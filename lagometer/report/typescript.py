@@ -19,7 +19,7 @@ _PRIMITIVES = {int: "number", float: "number", str: "string", bool: "boolean", t
 
 
 def type_name(annotation: object) -> str:
-    """The TypeScript name of a Python annotation; TypeError for one that has none."""
+    """The TypeScript name of a Python annotation; TypeError if it has none."""
     if isinstance(annotation, type) and annotation in _PRIMITIVES:
         return _PRIMITIVES[annotation]
     if isinstance(annotation, type) and issubclass(annotation, Model):
@@ -49,7 +49,7 @@ FILES = {
 
 
 def render(module: types.ModuleType) -> str:
-    """The whole file of one module's models. What it takes from another one is imported from there."""
+    """The whole file of one module's models. It imports what it uses from other files."""
     models = {
         name: member
         for name, member in vars(module).items()

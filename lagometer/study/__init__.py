@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to measure: studies, their matrix, cells, workloads, and the adapters that are there."""
+"""What to measure: studies, their matrix, cells, workloads, and the available adapters."""
 
 from lagometer.study.adapter import Adapter
 from lagometer.study.adapters import discover_adapters

@@ -12,10 +12,10 @@ from lagometer.study.sidecar import Sidecar
 
 @dataclass(frozen=True)
 class Adapter:
-    """One adapter. missing: why its library is not there, None if it is.
+    """One adapter.
 
-    fixed_options: what its plan's options say beside the study's, of an adapter that wraps another;
-    base: that other one.
+    missing: why its library is missing, None if it exists; fixed_options: for an adapter that wraps another,
+    the options that its plan gets in addition to the study's; base: the wrapped adapter.
     """
 
     sidecar: Sidecar
@@ -26,15 +26,15 @@ class Adapter:
 
     @property
     def name(self) -> str:
-        """The name by which studies ask for it."""
+        """The name that studies use for it."""
         return self.sidecar.name
 
     @property
     def library(self) -> Path:
-        """The shared library, absolute."""
+        """The absolute path of the shared library."""
         return self.directory / self.sidecar.library
 
     @property
     def built(self) -> bool:
-        """Whether the library is there."""
+        """Whether the library exists."""
         return self.missing is None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which adapters are there: sidecars and libraries, and the programs that carry cells out.
+"""Which adapters are available: sidecars and libraries, and the programs that run cells.
 
-Looked for, the first find of a name wins: each entry of LAGOMETER_ADAPTER_PATH (a folder of adapters, or one
-adapter's own folder), the installed `<package>/libexec/adapters`, and the development build
+Searched in this order; the first adapter with a name wins: each entry of LAGOMETER_ADAPTER_PATH (a folder of
+adapters, or one adapter's own folder), the installed `<package>/libexec/adapters`, and the development build
 `build/release/adapters`.
 """
 
@@ -31,23 +31,22 @@ from lagometer.study.stacking import Options, stand
 SIDECAR = "adapter.json"
 MISSING = "missing.txt"
 PROBE_TIMEOUT_S = 10.0
-# How the version ends of an adapter that was built for tests alone: adapters/rust/build_script.rs.
+# The end of the version of an adapter that was built only for tests: adapters/rust/build_script.rs.
 NOT_FOR_MEASURING = ": not for measuring)"
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What an adapter said of itself in a process of its own. error: why it could not, else None."""
+    """What an adapter reported from a child process. error: why it reported nothing, else None."""
 
     version: str | None
     error: str | None
 
 
 def discover_adapters(options: Options | None = None) -> dict[str, Adapter]:
-    """All adapters by name; `options`: the study's, which may say what an adapter wraps.
+    """Returns all adapters by name. `options`: the study's options, which may name the adapter to wrap.
 
-    Raises BadInput for a sidecar that is not valid, an entry of the path or an adapter to wrap that is
-    not there.
+    Raises BadInput for an invalid sidecar, or if a path entry or the adapter to wrap does not exist.
     """
     adapters: dict[str, Adapter] = {}
     for directory in _adapter_directories():
@@ -57,7 +56,7 @@ def discover_adapters(options: Options | None = None) -> dict[str, Adapter]:
 
 
 def load_adapter(directory: Path) -> Adapter:
-    """The adapter whose sidecar lies in `directory`. Raises BadInput."""
+    """Returns the adapter whose sidecar is in `directory`. Raises BadInput."""
     path = directory / SIDECAR
     try:
         sidecar = Sidecar.model_validate_json(path.read_bytes())
@@ -69,7 +68,7 @@ def load_adapter(directory: Path) -> Adapter:
 
 
 def probe(adapter: Adapter) -> Probe:
-    """Asks the library for its version, in a child process so that a crash is only an answer."""
+    """Asks the library for its version, in a child process so that a crash is just another result."""
     command = [*worker_command(adapter.sidecar.worker), "--probe", str(adapter.library)]
     environment = {**os.environ, **adapter.sidecar.environment}
     if adapter.sidecar.preload:
@@ -91,7 +90,7 @@ def probe(adapter: Adapter) -> Probe:
 
 
 def available_cpus() -> tuple[int, ...]:
-    """The CPUs that this process may use, ascending."""
+    """Returns the CPUs that this process may use, in ascending order."""
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
@@ -132,7 +131,7 @@ def _missing(directory: Path, sidecar: Sidecar) -> str | None:
 
 
 def _how_to_build(directory: Path, sidecar: Sidecar) -> str:
-    """What helps where a library is missing: our set-up builds ours, their authors build others."""
+    """Returns a hint for a missing library: our setup builds ours, their authors build others."""
     if any(directory.resolve().is_relative_to(root.resolve()) for root in _own_roots()):
         return "run `make setup`"
     suffix = Path(sidecar.library).suffix
@@ -148,7 +147,7 @@ def _own_roots() -> tuple[Path, ...]:
 
 
 def _importable(module: str) -> bool:
-    """Whether a worker in Python finds it, which does not look into the user's own site."""
+    """Whether a Python worker can import the module; a worker ignores the user's site directory."""
     specification = importlib.util.find_spec(module)
     if specification is None:
         return False

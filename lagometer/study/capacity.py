@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded capacities of links: traces in the format of Mahimahi (Netravali et al., USENIX ATC 2015), a
-millisecond on each line, at which one packet of 1500 bytes may leave; over and over."""
+"""Recorded capacities of links, as traces in Mahimahi's format (Netravali et al., USENIX ATC 2015).
+Each line is a millisecond at which one packet of 1500 bytes may leave; the trace repeats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from lagometer.units import UnitError
 
 CAPACITY = "capacity"
-PACKET_BYTES = 1504  # with the 4 bytes that Mahimahi's own device adds
+PACKET_BYTES = 1504  # including the 4 bytes that Mahimahi's own device adds
 LINES_MAX = 2_000_000
 PERIOD_MS_MAX = 24 * 3600 * 1000
 RATE_BPS_MIN, RATE_BPS_MAX = 10_000, 1_000_000_000
@@ -22,7 +22,7 @@ RATE_BPS_MIN, RATE_BPS_MAX = 10_000, 1_000_000_000
 
 @dataclass(frozen=True)
 class Capacity:
-    """name: of its file; sha256: of that; times_ms: when a packet may leave, the last also the period."""
+    """name: the file's name; sha256: its hash; times_ms: when packets may leave; the last is the period."""
 
     name: str
     sha256: str
@@ -30,11 +30,11 @@ class Capacity:
 
     @property
     def mean_rate_bps(self) -> int:
-        """Over the whole trace."""
+        """The mean rate over the whole trace."""
         return round(len(self.times_ms) * PACKET_BYTES * 8 * 1000 / self.times_ms[-1])
 
     def as_json(self) -> dict[str, Any]:
-        """For manifest.json: which trace it is; the trace itself is the user's file."""
+        """For manifest.json: identifies the trace; the trace itself is the user's file."""
         return {
             "name": self.name,
             "sha256": self.sha256,
@@ -44,12 +44,12 @@ class Capacity:
         }
 
     def text(self) -> str:
-        """As the program that emulates the link reads it."""
+        """The trace in the form that the program that emulates the link reads."""
         return "".join(f"{time_ms}\n" for time_ms in self.times_ms)
 
 
 def load_capacity(file_name: str, folder: Path) -> Capacity:
-    """Reads a trace. folder: where relative paths start, tried before the working directory. Raises
+    """Reads a trace. folder: tried first for relative paths, before the working directory. Raises
     UnitError."""
     path = next(
         (path for path in (folder / file_name, Path(file_name)) if file_name and path.is_file()), None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cell: one point of a study's matrix, with everything that is needed to carry it out."""
+"""A cell: one point of a study's matrix, with everything needed to run it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lagometer.study.traffic import Traffic
 
 @dataclass(frozen=True)
 class Factors:
-    """The value of every factor in one cell, with the defaults where the study is silent.
+    """The value of every factor in one cell; a factor that the study does not set has its default.
 
-    docs/WORKLOADS.md says what each means. adapter: a name, or `publisher+subscriber`; rate_hz: of the timers
-    that follow the study's rate; schedule: of the same timers, in its canonical spelling; work_ns: busy time
-    of each relay; work_spread, content: in their canonical spelling; cpus: `any`, `spread` or numbers like
+    docs/WORKLOADS.md explains each. adapter: a name, or `publisher+subscriber`; rate_hz: of the timers that
+    follow the study's rate; schedule: of the same timers, in its canonical spelling; work_ns: busy time of
+    each relay; work_spread, content: in their canonical spelling; cpus: `any`, `spread` or numbers like
     `0,1`.
     """
 
@@ -65,16 +65,16 @@ class Factors:
 
     @property
     def publisher_adapter(self) -> str:
-        """The adapter of publishers, but those of topics that name their own."""
+        """The adapter of publishers, except on topics that name their own."""
         return self.adapter.split("+")[0]
 
     @property
     def subscriber_adapter(self) -> str:
-        """The adapter of subscribers, but those of topics that name their own."""
+        """The adapter of subscribers, except on topics that name their own."""
         return self.adapter.split("+")[-1]
 
     def traffic(self) -> Traffic:
-        """What a topic carries that says nothing of its own."""
+        """What a topic carries if it has no settings of its own."""
         return Traffic(
             adapter=self.adapter,
             domain=self.domain,
@@ -99,10 +99,10 @@ class Cell:
 
     id: unique in the study, the folder name under `samples/`; named: the fields of `factors` that the study
     varies or sets; graph: the workload with rate and work filled in; workers: for each worker (a process),
-    its nodes' names; traffic: what each topic of the graph carries; groups: of each worker the workload's
-    group that it is, None for one without; options: adapter → option → value, the variant's over the
-    study's; environment: the variant's, of the workers; host_of: node → host, each `here` without hosts;
-    link: emulated between them, or on the loopback of one host, None for none.
+    its nodes' names; traffic: what each topic of the graph carries; groups: each worker's group in the
+    workload, None if it has none; options: adapter → option → value, the variant's over the study's;
+    environment: variables that the variant sets for the workers; host_of: node → host, each `here` without
+    hosts; link: emulated between the hosts, or on the loopback of one host, None for none.
     """
 
     id: str
@@ -120,8 +120,8 @@ class Cell:
     def columns(self) -> dict[str, object]:
         """The factors as the columns of cells.parquet: null where the study neither varies nor sets one.
 
-        `adapter` is what the topics go through, joined by `,` where they differ: a floor is only a floor, and
-        a middleware only the fastest, by its own messages.
+        `adapter` lists the adapters that the topics use, joined by `,` if they differ: only a cell's own
+        messages can make it a floor, or its middleware the fastest.
         """
         values = {
             field: getattr(self.factors, field) if field in self.named else None
@@ -134,13 +134,13 @@ class Cell:
 
     @property
     def adapters(self) -> tuple[str, ...]:
-        """All adapters that the cell uses, publishers' first."""
+        """All adapters that the cell uses, publishers first."""
         names = [traffic.publisher_adapter for traffic in self.traffic.values()]
         names += [traffic.subscriber_adapter for traffic in self.traffic.values()]
         return tuple(dict.fromkeys(names))
 
     def worker_name(self, worker: int) -> str:
-        """What a worker is called: as its group, as its only node, or by its number."""
+        """A worker's name: that of its group, of its only node, or its number."""
         group, nodes = self.groups[worker], self.workers[worker]
         if group is not None:
             return group.name
@@ -148,8 +148,7 @@ class Cell:
 
     @property
     def bridges(self) -> dict[str, str]:
-        """The nodes that pass messages on into another domain or to another adapter, and the worker that each
-        is in."""
+        """The nodes that forward messages to another domain or adapter, and the worker that each is in."""
         worker_by_node = {}
         for rule in self.graph.rules:
             sides = [
@@ -165,7 +164,7 @@ class Cell:
         return worker_by_node
 
     def worker_host(self, worker: int) -> str:
-        """The host that a worker runs on: that of its nodes."""
+        """The host that a worker runs on, which is the host of its nodes."""
         return self.host_of.get(self.workers[worker][0], HERE)
 
     @property
@@ -185,11 +184,11 @@ class Cell:
         return tuple(int(cpu) for cpu in cpus.split(","))
 
     def worker_start_ns(self, worker: int) -> int:
-        """How long after the common start a worker joins: as its nodes, which do so together."""
+        """How long after the common start a worker joins; its nodes join together."""
         return max(self.graph.start_ns(node) for node in self.workers[worker])
 
     def worker_stop_ns(self, worker: int) -> int:
-        """How long after the common start a worker leaves, as its nodes do together; 0: it stays."""
+        """How long after the common start a worker leaves; its nodes leave together. 0: it stays."""
         return max(self.graph.stop_ns(node) for node in self.workers[worker])
 
     def worker_scheduling(self, worker: int) -> Literal["other", "fifo"]:
@@ -200,9 +199,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Excluded:
-    """A combination that cannot exist, or that the study leaves out, and why.
+    """A combination that cannot exist, or that the study excludes, and why.
 
-    instead: options of `lagometer measure` with which its adapters' declared limits allow it.
+    instead: options of `lagometer measure` that bring it within its adapters' declared limits.
     """
 
     cell: str
@@ -212,7 +211,7 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Expansion:
-    """What a study comes to on this machine: the cells to carry out, and those that are excluded."""
+    """What a study contains on this machine: the cells to run, and the excluded ones."""
 
     cells: tuple[Cell, ...]
     excluded: tuple[Excluded, ...]

@@ -26,29 +26,29 @@ _PLACEHOLDER = re.compile(rf"\{{(runtime|profile|address|{MESSAGES}|{MESSAGE_BYT
 
 
 def daemons_in_use(adapter: Adapter, options: Options, profile: str) -> tuple[Daemon, ...]:
-    """The daemons that this adapter needs, in the order in which they start. `options`: the study's."""
+    """The daemons that this adapter needs, in start order. `options`: the study's."""
     values = option_values(adapter, options, profile)
     return tuple(daemon for daemon in adapter.sidecar.daemons if _is_wanted(daemon, values))
 
 
 def option_values(adapter: Adapter, options: Options, profile: str) -> dict[str, OptionValue]:
-    """Every option's value, given or default, and the profile; of the wrapped adapter, if there is one."""
+    """Each option's value, given or default, and the profile. A wrapping adapter uses the wrapped one's."""
     owner = adapter.base or adapter
     defaults = {name: option.default for name, option in owner.sidecar.options.items()}
     return {**defaults, **options.get(owner.name, {}), PROFILE: profile}
 
 
 def service_address(cell: Cell, hosts: Mapping[str, Host]) -> str:
-    """Where the workers of a cell reach a daemon: on the first of several hosts that can reach each other,
-    else on the loopback."""
+    """The address at which a cell's workers reach a daemon: the first of several hosts if they can reach each
+    other, else the loopback."""
     addresses = [hosts[name].address for name in cell.hosts if name in hosts]
     between_hosts = len(cell.hosts) > 1 and len(addresses) == len(cell.hosts) and all(addresses)
     return addresses[0] if between_hosts else LOOPBACK
 
 
 def filled_in(text: str, values: Mapping[str, OptionValue], runtime: str, address: str = LOOPBACK) -> str:
-    """The text with `{runtime}`, `{profile}`, `{address}` (where daemons run), `{option:NAME}` and those of
-    the room replaced; other braces stay."""
+    """The text with `{runtime}`, `{profile}`, `{address}` (where daemons run), `{option:NAME}` and the
+    placeholders of the room replaced; other braces stay."""
 
     def value_of(match: re.Match[str]) -> str:
         if match[1] == "address":
@@ -74,8 +74,8 @@ def missing_daemons(adapter: Adapter, options: Options, profile: str) -> Iterato
 def find_program(daemon: Daemon, directory: Path) -> str | None:
     """The path of a daemon's program.
 
-    Looked for in the adapter's own folder, in an installation that is sourced if the daemon belongs to one,
-    on PATH, and where else daemons are installed.
+    Searches the adapter's own folder, a sourced installation if the daemon belongs to one, PATH, and the
+    other folders where distributions install daemons.
     """
     sourced = [
         str(Path(prefix) / place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities that differ from message to message: drawn from a distribution by a seed, or recorded.
+"""Quantities that differ from message to message: drawn from a distribution with a seed, or recorded.
 
 In a workload file: `{lognormal: {median: 600KB, sigma: 0.2}}`, `{normal: {mean: 2ms, deviation: 200us}}`,
 `{uniform: {min: 1KB, max: 4KB}}`, `{recorded: FILE}` with one value on each line of the file.
@@ -19,7 +19,7 @@ from lagometer.study.document import Entries, Scalar, Tree
 from lagometer.study.values import Problems, nearest, parsed, single
 from lagometer.units import UnitError
 
-DRAWS = 1024  # used over and over: enough for any quantile that a trial can tell
+DRAWS = 1024  # reused in a cycle: enough for any quantile that a trial can resolve
 VALUES_MAX = 1 << 16
 SIGMA_MAX = 10.0
 _KEYS = {"normal": ("mean", "deviation"), "lognormal": ("median", "sigma"), "uniform": ("min", "max")}
@@ -31,7 +31,7 @@ Parse = Callable[[str], int]
 @dataclass(frozen=True)
 class Distribution:
     """centre: mean, median, or minimum; spread: standard deviation, that of the logarithm, or maximum;
-    values: the recorded ones, in order. All in the unit of the quantity."""
+    values: recorded values, in order. All in the unit of the quantity."""
 
     kind: Literal["normal", "lognormal", "uniform", "recorded"]
     centre: float = 0.0
@@ -39,7 +39,7 @@ class Distribution:
     values: tuple[int, ...] = ()
 
     def draw(self, seed: str) -> tuple[int, ...]:
-        """The values to use, over and over: the same for the same seed. Those below 0 are drawn again."""
+        """The values to use in a cycle: the same for the same seed. Values below 0 are drawn again."""
         if self.kind == "recorded":
             return self.values
         source = random.Random(seed)
@@ -58,7 +58,7 @@ class Distribution:
 def read_distribution(
     value: Entries, key: str, parse: Parse, folder: Path, problems: Problems
 ) -> Distribution | None:
-    """A distribution of quantities that `parse` reads; None after noting a problem."""
+    """A distribution of quantities that `parse` reads; None after reporting a problem."""
     if len(value.entries) != 1:
         problems.add("is not one distribution", value.line, key, f"write one of {', '.join(KINDS)} under it")
         return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A YAML file as a tree of text with line numbers.
 
-Scalars stay text: what a value means is decided by the key it stands under, not by YAML's guesses, in which
-an unquoted `null` is nothing, `no` is false and `010` is eight.
+Scalars stay text: the key decides what a value means, not YAML's guesses, which turn an unquoted `null` into
+nothing, `no` into false, and `010` into eight.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Entries:
-    """A mapping, in the order written; keys are unique."""
+    """A mapping, in file order; keys are unique."""
 
     entries: tuple[tuple[Scalar, Tree], ...]
     line: int | None
@@ -52,14 +52,13 @@ Tree = Scalar | Items | Entries
 
 
 def read_document(path: Path) -> tuple[Entries, str]:
-    """The mapping that a YAML file holds, and the file's text. Raises BadInput, with the line where
-    there is one."""
+    """The mapping in a YAML file, and the file's text. Raises BadInput, with the line if there is one."""
     text = _read_text(path)
     return parse_document(text, str(path)), text
 
 
 def parse_document(text: str, source: str) -> Entries:
-    """The mapping that YAML text holds. Raises BadInput."""
+    """The mapping in a YAML text. Raises BadInput."""
     try:
         node = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
@@ -98,12 +97,12 @@ def tree_of(value: object) -> Tree:
 
 
 def entry_of(document: Entries, name: str) -> Tree | None:
-    """What stands under a key; None if it is not there."""
+    """The value of a key; None if the key is missing."""
     return next((item for key, item in document.entries if key.text == name), None)
 
 
 def replaced(document: Entries, key: Scalar, value: Tree) -> Entries:
-    """The same with one entry replaced, in its place, or added."""
+    """The same mapping with one entry replaced in place, or added."""
     if entry_of(document, key.text) is None:
         return Entries((*document.entries, (key, value)), document.line)
     return Entries(
@@ -116,12 +115,12 @@ def replaced(document: Entries, key: Scalar, value: Tree) -> Entries:
 
 
 def without(document: Entries, names: Collection[str]) -> Entries:
-    """The same without these keys."""
+    """The same mapping without these keys."""
     return Entries(tuple(entry for entry in document.entries if entry[0].text not in names), document.line)
 
 
 def merged_over(new: Tree, old: Tree | None) -> Tree:
-    """A mapping with the entries of a new one in the place of its own."""
+    """The old mapping with the entries of the new one in place of its own."""
     assert isinstance(new, Entries) and isinstance(old, Entries)
     for key, item in new.entries:
         old = replaced(old, key, item)
@@ -169,7 +168,7 @@ def _syntax_error(error: MarkedYAMLError, source: str) -> BadInput:
 
 
 class _Converter:
-    """Turns the nodes of one file into the tree; a node behind several aliases is converted once."""
+    """Turns the nodes of one file into the tree; converts a node with several aliases only once."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -213,7 +212,7 @@ class _Converter:
             first_lines[key.text] = key.line or 0
             value = self.convert(value_node, inside)
             if isinstance(value, Scalar) and value.plain and not value.text:
-                value = replace(value, line=key.line)  # YAML places a missing value at whatever comes next
+                value = replace(value, line=key.line)  # YAML places a missing value at the next token
             entries.append((key, value))
         return tuple(entries)
 

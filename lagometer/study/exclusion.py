@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a combination of factors cannot exist: every rule is one function that gives reasons in words.
+"""Why a combination of factors cannot exist. Each rule is one function that returns reasons in words.
 
-A reason is never an error: the cell is listed as excluded, with every reason that holds.
+A reason is never an error: the cell is listed as excluded, with every reason that applies.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
 from lagometer.study.traffic import Traffic
 
-# What copies packets, and what takes them apart afterwards; by program, Debian's package of it.
+# The programs that capture packets and dissect them afterwards; for each, its Debian package.
 CAPTURE_PROGRAMS = {"dumpcap": "wireshark-common", "tshark": "tshark"}
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What reasons depend on beside the cell: adapters by name, the CPUs that this process may use, the
+    """What reasons depend on besides the cell: adapters by name, the CPUs that this process may use, the
     study's hosts, and whether it captures packets."""
 
     adapters: Mapping[str, Adapter]
@@ -46,7 +46,7 @@ class Surroundings:
 
 
 def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surroundings) -> list[str]:
-    """Why this cell cannot be carried out here; empty if it can.
+    """Why this cell cannot run here; empty if it can.
 
     template: its workload before rate and work are filled in.
     """
@@ -89,7 +89,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surround
 
 
 def _own_installations(names: Collection[str], adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """Nothing else can be said of a cell whose adapter nobody has written."""
+    """The only possible reason if nobody has written the cell's adapter."""
     for name in names:
         if name not in adapters:
             says = look_for(PRODUCTS[name]).says
@@ -122,7 +122,7 @@ def _profile(name: str, adapter: Adapter, factors: Factors) -> Iterator[str]:
 def _topic(
     topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str, Adapter], serves: bool
 ) -> Iterator[str]:
-    """Why these messages can't go over this topic. serves: they are requests or replies of a service."""
+    """Why these messages can't use this topic. serves: they are requests or replies of a service."""
     for name in traffic.adapters:
         yield from _abilities(name, adapters[name], traffic, serves)
         limit = adapters[name].sidecar.limits
@@ -148,9 +148,9 @@ def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]
 
 
 def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> Iterator[str]:
-    """What both ends of a stream need; how a message is dispatched is the subscriber's affair alone."""
+    """What both ends of a stream need; only the subscriber needs the dispatch."""
     abilities = adapter.sidecar.abilities
-    # The sidecar's reliability is that of topics; request and reply are reliable where there are any.
+    # The sidecar lists the reliability of topics; requests and replies are always reliable.
     reliability = (
         (*abilities.reliability, "reliable") if serves and abilities.services else abilities.reliability
     )
@@ -198,7 +198,7 @@ def _limits(name: str, limit: Limits, traffic: Traffic, serves: bool) -> Iterato
 
 
 def _scale(name: str, limit: Limits, cell: Cell) -> Iterator[str]:
-    """How many topics there are at once, and how many endpoints on each."""
+    """Limits on the number of topics in use at once, and on the endpoints of each."""
     graph = cell.graph
     topics = {topic for topic, traffic in cell.traffic.items() if name in traffic.adapters}
     if limit.topics_max is not None and len(topics) > limit.topics_max:
@@ -217,7 +217,7 @@ def _scale(name: str, limit: Limits, cell: Cell) -> Iterator[str]:
 
 
 def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """What a placement by groups, a participant or thread for each, and an order of starting can't be."""
+    """Why the placement by groups, one participant or thread for each, or the start order is impossible."""
     if cell.factors.placement == "groups" and not cell.graph.groups:
         yield f"{cell.graph.name} has no groups"
     if cell.factors.participants == "per-node" and all(len(nodes) == 1 for nodes in cell.workers):
@@ -273,7 +273,7 @@ def _hosts(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
 
 
 def _capture(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
-    """Why its packets can't be captured."""
+    """Why packets can't be captured for this cell."""
     if not surroundings.captures:
         return
     for program, package in CAPTURE_PROGRAMS.items():
@@ -288,7 +288,7 @@ def _capture(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
 
 
 def _link(cell: Cell, measure_ns: int, surroundings: Surroundings) -> Iterator[str]:
-    """Why no link can be emulated under this cell, or why nothing would cross it."""
+    """Why no link can be emulated for this cell, or why nothing would cross it."""
     if cell.link is None:
         return
     hosts = [
@@ -335,7 +335,7 @@ def _dispatch(adapter: Adapter, factors: Factors) -> Iterator[str]:
 
 
 def _has_pure_publishers(cell: Cell) -> bool:
-    """Whether some of the processes subscribe to nothing, and others do."""
+    """Whether some processes subscribe to nothing, and others do."""
     rules = [[rule for node in nodes for rule in cell.graph.rules_of(node)] for nodes in cell.workers]
     subscribing = [any(rule.subscribes for rule in process_rules) for process_rules in rules]
     return any(subscribing) and not all(subscribing)
@@ -349,7 +349,7 @@ def _served_together(cell: Cell) -> tuple[tuple[str, ...], ...]:
 
 
 def _waits(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """A thread blocks on one waitset, which not every adapter can fill from several participants."""
+    """A thread blocks on one waitset. Not every adapter can attach several participants to it."""
     if cell.factors.dispatch != "waitset":
         return
     for nodes in _served_together(cell):
@@ -373,7 +373,7 @@ def _waits(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
 
 
 def _executors(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """Who is called back by one thread for all needs an executor, which serves one participant."""
+    """One thread that calls back all nodes needs an executor, and an executor serves one participant."""
     if cell.factors.dispatch != "listener" or cell.factors.threads != "per-process":
         return
     for nodes in cell.workers:
@@ -400,8 +400,8 @@ def _executors(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
 
 
 def _timed_in(cell: Cell, node: str, participant_node: str) -> Iterator[tuple[str, int, str]]:
-    """The participant whose executor, if it has one, fires the node's timers: that of what it publishes
-    first."""
+    """The participant whose executor, if it has one, fires the node's timers: that of the first topic it
+    publishes."""
     rules = cell.graph.rules_of(node)
     written = [topic for rule in rules for topic in rule.writes]
     if written and any(rule.trigger in ("timer", "closed_loop") for rule in rules):
@@ -424,7 +424,7 @@ def _pair(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]:
 
 
 def _worker(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """A process is one worker, and that is in one language."""
+    """A process is one worker, and a worker supports one language."""
     for nodes in cell.workers:
         rules = [rule for node in nodes for rule in cell.graph.rules_of(node)]
         publishing = {cell.traffic[topic].publisher_adapter for rule in rules for topic in rule.writes}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The factors of a study, in the fixed order in which they stand in a cell's id.
+"""The factors of a study, in the fixed order of a cell's id.
 
-One table says of each how it is read, how it is written in an id, and what it means; the loader, the ids, the
-JSON schema and the test of the documentation all read it.
+One table defines how each is read, how an id spells it, and what it means. The loader, the ids, the JSON
+schema and the test of the documentation all use it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RATE_HZ_MIN = 0.001
 RATE_HZ_MAX = 1e6
 DEPTH_MAX = 100_000
 WORK_NS_MAX = 60 * 10**9
-DOMAIN_MAX = 232  # the DDS port mapping has room for no more
+DOMAIN_MAX = 232  # the highest domain in the DDS port mapping
 CPU_MAX = 1023
 PRIORITY_MAX = 99  # of SCHED_FIFO
 PART = "part"
@@ -56,12 +56,12 @@ class Factor:
     prefix: str = ""
 
     def label(self, value: object) -> str:
-        """The part of a cell's id that stands for this value."""
+        """The part of a cell's id for this value."""
         return self.prefix + self.write(value)
 
     @property
     def default(self) -> object:
-        """The value where a study is silent; None for `adapter` and `workload`, which it must give."""
+        """The value if a study does not set it; None for `adapter` and `workload`, which it must set."""
         default = next(entry.default for entry in fields(Factors) if entry.name == self.field)
         return None if default is MISSING else default
 

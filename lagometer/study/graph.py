@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload as a graph: nodes, the streams between them, and the rules by which nodes publish.
+"""A workload as a graph: nodes, the streams between them, and the rules that make nodes publish.
 
-How nodes map to processes, hosts and CPUs is not part of it (that is *placement*), so the same graph runs
-everywhere; it may name groups of nodes that a placement keeps together.
+The graph does not map nodes to processes, hosts and CPUs (that is *placement*), so the same graph runs
+everywhere. It may name groups of nodes that a placement keeps together.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ TRIGGERS: tuple[Trigger, ...] = ("timer", "any", "all", "closed_loop")
 
 @dataclass(frozen=True)
 class Node:
-    """A node by its name, unique in the graph; its index is its place in `Graph.nodes`.
+    """A node. Its name is unique in the graph; its index is its place in `Graph.nodes`.
 
-    start_ns: how long after the common start it joins; 0: it is there before. stop_ns: when it leaves; 0: it
-    stays to the end. again_of: the node in whose place it comes, after a restart.
+    start_ns: how long after the common start it joins; 0: it exists before. stop_ns: when it leaves; 0: it
+    stays to the end. again_of: the node that it replaces after a restart.
     """
 
     name: str
@@ -52,10 +52,10 @@ class Rule:
     on one of `reads`), `all` (when each of `reads` has a new one), `closed_loop` (at the start and after each
     message). reads, writes: topics. A rule that writes nothing is a sink. uses: topics that are state: their
     newest message is a further cause, and triggers nothing. work_ns: busy time per firing; None follows the
-    study's factor `work`, which holds for relays alone. period_ns: of a timer; None follows the study's
+    study's factor `work`, which applies only to relays. period_ns: of a timer; None follows the study's
     factor `rate`. offset_ns: of a timer's first firing. jitter_ns: of a timer: each firing is late by up to
     this, drawn evenly. schedule: of a timer that follows the rate; spread: of the work, None for a constant.
-    step: tells rules of a node apart that write the same, so that each draws its own.
+    step: distinguishes rules of a node that write the same topics, so that each draws its own values.
     """
 
     node: str
@@ -73,17 +73,17 @@ class Rule:
 
     @property
     def subscribes(self) -> tuple[str, ...]:
-        """All topics that the node needs a subscriber of for this rule."""
+        """All topics that the node must subscribe to for this rule."""
         return (*self.reads, *self.uses)
 
     @property
     def is_relay(self) -> bool:
-        """It publishes because it received."""
+        """Whether it publishes because it received."""
         return self.trigger in ("any", "all") and bool(self.writes)
 
     @property
     def is_source(self) -> bool:
-        """Chains begin here: it publishes without a message as its cause."""
+        """Whether chains begin here: it publishes without a message as its cause."""
         return self.trigger == "closed_loop" or (self.trigger == "timer" and not self.reads)
 
 
@@ -102,7 +102,7 @@ class Edge:
 class Service:
     """Requests of clients, and a server's reply to each; its topics are those of the graph.
 
-    name: what the middleware calls it; clients: nodes, in order.
+    name: the service's name in the middleware; clients: nodes, in order.
     """
 
     name: str
@@ -123,7 +123,7 @@ class Service:
 class Group:
     """Nodes that the placement `groups` puts into one process.
 
-    cpus: as of the factor, scheduling and priority likewise; None follows the study.
+    cpus, scheduling, priority: as in the factors of these names; None follows the study.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Chain:
-    """A named path through the graph; edges: their names, each beginning where the one before ends."""
+    """A named path through the graph. edges: their names; each edge begins where the previous one ends."""
 
     name: str
     edges: tuple[str, ...]
@@ -143,11 +143,10 @@ class Chain:
 
 @dataclass(frozen=True)
 class Graph:
-    """A workload's nodes, streams and rules, in the order in which they are numbered.
+    """A workload's nodes, streams and rules, in the order of their numbers.
 
-    topics: what topics carry, of those that say something of their own; contents: files that their payloads
-    are filled from; groups, chains: as named in the workload's file; services: whose topics are requests and
-    replies.
+    topics: settings of the topics that have their own; contents: files that fill their payloads; groups,
+    chains: as named in the workload's file; services: those whose requests and replies are topics here.
     """
 
     name: str
@@ -167,18 +166,18 @@ class Graph:
 
     @property
     def closed_loop(self) -> bool:
-        """A rule waits for an answer before it publishes again, so the graph has no rate of its own."""
+        """Whether a rule waits for an answer before it publishes again; then the graph has no rate."""
         return any(rule.trigger == "closed_loop" for rule in self.rules)
 
     def answers(self, rule: Rule) -> bool:
-        """The rule passes what a closed loop sent on towards that loop, which knows its answers by the number
-        of the message that it sent."""
+        """Whether the rule forwards a closed loop's message back towards that loop. The loop recognises an
+        answer by the number of the message that it sent."""
         sent, awaited = self._looped
         return rule.trigger == "any" and bool(sent & set(rule.reads)) and bool(awaited & set(rule.writes))
 
     @cached_property
     def _looped(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The topics that what closed loops send comes to, and those from which it comes back to them."""
+        """The topics that closed loops' messages reach, and those from which they return to the loops."""
         loops = [rule for rule in self.rules if rule.trigger == "closed_loop"]
         passing = [rule for rule in self.rules if rule.trigger == "any"] if loops else []
         sent = {topic for loop in loops for topic in loop.writes}
@@ -193,12 +192,12 @@ class Graph:
 
     @property
     def follows_rate(self) -> bool:
-        """The study's factor `rate` sets the pace of at least one timer. Asked of an unresolved graph."""
+        """Whether the study's factor `rate` paces at least one timer. For an unresolved graph."""
         return any(rule.trigger == "timer" and rule.period_ns is None for rule in self.rules)
 
     @property
     def follows_work(self) -> bool:
-        """The study's factor `work` holds for at least one relay. Asked of an unresolved graph."""
+        """Whether the study's factor `work` applies to at least one relay. For an unresolved graph."""
         return any(rule.is_relay and rule.work_ns is None for rule in self.rules)
 
     def start_ns(self, name: str) -> int:
@@ -220,23 +219,23 @@ class Graph:
         return self._lookup.rules.get(node, ())
 
     def stream_number(self, publisher: str, topic: str) -> int:
-        """The number of the stream of this publisher on this topic. Raises KeyError."""
+        """The number of this publisher's stream on this topic. Raises KeyError."""
         if (publisher, topic) not in self._lookup.streams:
             raise KeyError(f"{publisher} does not publish {topic}")
         return self._lookup.streams[publisher, topic]
 
     def streams_on(self, topic: str) -> tuple[int, ...]:
-        """The numbers of all streams on a topic: what a subscriber of it receives."""
+        """The numbers of all streams on a topic, which its subscribers receive."""
         return self._lookup.topics.get(topic, ())
 
     def edges(self) -> tuple[Edge, ...]:
-        """Every (stream, subscriber), named `publisher→subscriber`; `:topic` follows where that
-        name is not unique."""
+        """Every (stream, subscriber), named `publisher→subscriber`, followed by `:topic` where that name is
+        not unique."""
         return self._edges
 
     @cached_property
     def service_of(self) -> Mapping[str, Service]:
-        """The service that a topic belongs to, of those that do."""
+        """Topic → its service, for topics of services."""
         service_by_topic = {}
         for service in self.services:
             service_by_topic[service.request] = service
@@ -245,7 +244,7 @@ class Graph:
 
     @cached_property
     def answered(self) -> Mapping[int, int]:
-        """Of each stream of replies the stream of the requests that they answer."""
+        """Stream of replies → the stream of the requests that they answer."""
         return {
             self.stream_number(service.server, service.reply(client)): self.stream_number(
                 client, service.request
@@ -271,7 +270,7 @@ class Graph:
 
     @cached_property
     def _lookup(self) -> _Lookup:
-        """What is asked of every node of large graphs, found once."""
+        """Indexes for lookups that large graphs make for every node, built once."""
         rules: dict[str, list[Rule]] = {}
         for rule in self.rules:
             rules.setdefault(rule.node, []).append(rule)
@@ -297,8 +296,8 @@ class Graph:
         )
 
     def sink_edges(self) -> frozenset[str]:
-        """The names of the edges at which chains end: read by a rule that publishes nothing, or by the one
-        that closes a loop."""
+        """The names of the edges where chains end: a rule that publishes nothing reads them, or the rule that
+        closes a loop."""
         ends = {
             (rule.node, topic)
             for rule in self.rules

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts: places that workers run on, each with one agent, and which nodes run where.
+"""Hosts: places where workers run, each with one agent, and which nodes run where.
 
-A value of the factor `hosts` names the hosts of a cell, `robot+base`; `here` is a study without any.
+A value of the factor `hosts` names the hosts of a cell, `robot+base`; `here` means a study without hosts.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SSH = "ssh"
 LAUNCHERS = ("local", EMULATED, SSH)
 SSH_KEYS = ("destination", "config", "path")
 KEYS = ("launcher", *SSH_KEYS, "address", "symmetric", "drift_ppm", "before", "runs")
-# By how much a clock may be fast or slow: what Ethernet and IEEE 802.1AS (B.1.1) allow an oscillator.
+# How fast or slow a clock may run: what Ethernet and IEEE 802.1AS (B.1.1) allow an oscillator.
 DRIFT_PPM = 100.0
 DRIFT_PPM_MAX = 100_000.0
-# Addresses of hosts that are made from namespaces; their network is no other's, so these can't be taken.
+# Addresses of hosts that are made from namespaces. Their network is separate, so nobody else has them.
 EMULATED_NETWORK = IPv4Address("10.77.0.0")
 EMULATED_MAX = 254
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -42,14 +42,14 @@ _NAMES = Names(
 
 @dataclass(frozen=True)
 class Host:
-    """launcher: how its agent is started; address: of the link by which it reaches the other hosts, empty
-    where it is not known; symmetric: the user vouches that this link takes the same time both ways;
-    drift_ppm: by how much its clock may be fast or slow; before: words in front of the agent's command; runs:
-    the nodes and groups that run there where a cell has this host.
+    """launcher: how its agent is started; address: of the link that reaches the other hosts, empty if
+    unknown; symmetric: the user vouches that this link takes the same time both ways; drift_ppm: how fast or
+    slow its clock may run; before: words in front of the agent's command; runs: the nodes and groups that run
+    there if a cell has this host.
 
-    Of the launcher ssh: destination: as the user's ssh understands it, empty for the host's name; config: a
-    file of configuration for ssh, empty for the user's own; path: of an installation of lagometer on that
-    host, empty for any."""
+    For the launcher ssh: destination: as the user's ssh understands it, empty for the host's name; config: a
+    configuration file for ssh, empty for the user's own; path: of a lagometer installation on that host,
+    empty for any."""
 
     launcher: str = "local"
     address: str = ""
@@ -63,12 +63,12 @@ class Host:
 
     @property
     def is_apart(self) -> bool:
-        """Whether it looks like, or is, another machine than the one that lagometer runs on."""
+        """Whether it is, or looks like, a different machine than the one that lagometer runs on."""
         return self.launcher in (EMULATED, SSH)
 
     @property
     def is_emulated(self) -> bool:
-        """Whether it shares this machine's CPUs and caches while it looks like another one."""
+        """Whether it shares this machine's CPUs and caches but looks like a different one."""
         return self.launcher == EMULATED
 
     def as_json(self) -> dict[str, object]:
@@ -86,7 +86,7 @@ class Host:
 
 
 def parse_hosts(text: str) -> str:
-    """A value of the factor: `here`, or names of hosts joined by `+`. Raises UnitError."""
+    """A value of the factor: `here`, or host names joined by `+`. Raises UnitError."""
     names = text.split("+")
     if any(_NAME.fullmatch(name) is None for name in names):
         raise UnitError(f"'{text}' is not a list of hosts like 'robot+base'")
@@ -205,9 +205,9 @@ def chosen_hosts(
     problems: Problems,
     lines: Mapping[str, int | None],
 ) -> tuple[object, ...]:
-    """The values of the factor: where a study with hosts gives none, all of its hosts in their order.
+    """The values of the factor. If a study with hosts gives none: all of its hosts, in order.
 
-    What a host is to run has to be in one of the workloads of the study, or part, that it is chosen in.
+    Each node or group that a host runs must be in a workload, of the study or part, that uses the host.
     """
     for value in values or ():
         for name in str(value).split("+"):
@@ -241,8 +241,8 @@ def _names_in(graph: Graph) -> Iterator[str]:
 
 
 def host_of_nodes(cell_hosts: str, hosts: Mapping[str, Host], graph: Graph) -> dict[str, str]:
-    """Returns the host of each node. What is not placed, or on a host that the cell has not, runs on the
-    first."""
+    """Returns the host of each node. A node without a placement, or on a host that the cell does not have,
+    runs on the first."""
     names = cell_hosts.split("+")
     groups = {group.name: group.nodes for group in graph.groups}
     host_of = dict.fromkeys(graph.node_names, names[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts by themselves: of a study, or of a file that has nothing but `hosts:`."""
+"""Hosts alone: from a study, or from a file that contains only `hosts:`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = "hosts"
 
 
 def load_hosts(path: Path) -> tuple[Mapping[str, Host], Mapping[str, Adapter]]:
-    """Returns the hosts, and the adapters that are to work on them: those of the study's cells, or, of hosts
+    """Returns the hosts, and the adapters to run on them: those of the study's cells or, for a file of hosts
     alone, those that reach other hosts and are built here. Raises BadInput."""
     document, _ = read_document(path)
     keys = [key.text for key, _ in document.entries]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The factor `interference`: what load runs beside the workers, and which program makes it."""
+"""The factor `interference`: which load runs next to the workers, and which program makes it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PROGRAMS = {
     NETWORK: "iperf3",
 }
 HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-LEVEL_MAX = 16  # io writes 64 MB a level
+LEVEL_MAX = 16  # io writes 64 MB per level
 
 
 def parse_interference(text: str) -> str:
-    """`none`, or a kind of load, with `-N` for N times as much, and `@HOST` for where it runs; the canonical
-    spelling. Raises UnitError."""
+    """The canonical spelling of `none`, or of a kind of load, with `-N` for N times as much and `@HOST` for
+    where it runs. Raises UnitError."""
     if text == NONE:
         return text
     load, at, host = text.partition("@")
@@ -53,7 +53,7 @@ def kind_and_level(text: str) -> tuple[str, int]:
 
 
 def host_named(text: str) -> str:
-    """The host behind the `@`; empty where none is named."""
+    """The host after the `@`; empty if there is no `@`."""
     return text.partition("@")[2]
 
 

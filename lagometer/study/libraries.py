@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose the libraries of a process are: the middleware's, an abstraction's above it, our own, the system's.
+"""Who owns the libraries of a process: the middleware, an abstraction above it, lagometer, or the system.
 
-What an adapter's sidecar names is the middleware's or an abstraction's. LTTng, which ROS 2's tracetools
-brings along whether or not anybody traces, is a group of its own. What nobody names is *other*.
+Libraries that an adapter's sidecar names belong to the middleware or an abstraction. LTTng, which ROS 2's
+tracetools loads whether or not anybody traces, is its own group. Libraries that nobody names are *other*.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GROUPS = (MIDDLEWARE, ABSTRACTION, TRACER, OWN, RUNTIME, OTHER)
 _TRACER = ("liblttng-ust*.so*", "liburcu*.so*", "libtracetools_provider.so")
 _TRACER_THREAD = "-ust"  # LTTng calls its threads PROGRAM-ust
 _OWN = ("lagometer-*", "liblagometer_*.so")
-# The C and C++ runtime and what the C library itself loads; the interpreter of workers in Python.
+# The C and C++ runtime and the libraries that the C library itself loads; the interpreter of Python workers.
 _RUNTIME = (
     *(
         "ld-linux*.so*",
@@ -41,7 +41,7 @@ _RUNTIME = (
 def grouping(sidecars: Iterable[Sidecar]) -> Callable[[str], str]:
     """Returns a function from a library's path to its group, for processes that use these adapters.
 
-    The middleware goes before what is ours: a sidecar may name its own library, where the middleware is
+    The middleware comes before our own libraries: a sidecar may name its own library if the middleware is
     linked into it.
     """
     sidecar_list = list(sidecars)
@@ -64,5 +64,5 @@ def grouping(sidecars: Iterable[Sidecar]) -> Callable[[str], str]:
 
 
 def is_of_tracer(thread: str) -> bool:
-    """Whether a thread is LTTng's, by its name."""
+    """Whether a thread belongs to LTTng, by its name."""
     return thread.endswith(_TRACER_THREAD)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a link changes with time: handovers, outages, other rates, at times from the start of the measure
+"""How a link changes over time: handovers, outages, other rates. Times count from the start of the measure
 phase."""
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from lagometer.study.values import Problems, nearest, parsed
 from lagometer.units import UnitError
 
 CHANGES = "changes"
-STEPS_MAX = 1000  # that a link can be told for one measure phase
+STEPS_MAX = 1000  # that a link accepts for one measure phase
 WRITE = "write `changes: [{at: 2s, outage: 300ms}]`"
-# The keys of a profile that a change may have; a shape, a queue and an MTU stay.
+# The keys of a profile that a change may have; shape, queue and MTU stay.
 OF_A_PROFILE = {"rate": "rate_bps", "delay": "delay_ns", "jitter": "jitter_ns", "loss": "loss"}
 
 
@@ -28,11 +28,11 @@ class Parser(Protocol):
 
 
 class HasState(Protocol):
-    """What of a link may change."""
+    """The properties of a link that may change."""
 
     @property
     def rate_bps(self) -> int:
-        """0: without a limit."""
+        """0: unlimited."""
 
     @property
     def delay_ns(self) -> int:
@@ -49,9 +49,9 @@ class HasState(Protocol):
 
 @dataclass(frozen=True)
 class Change:
-    """at_ns: from the start of the measure phase; every_ns: again and again so far apart, 0 for once;
-    outage_ns: how long all frames are lost, 0 for none; the others: what holds from then on, None as
-    before."""
+    """at_ns: from the start of the measure phase; every_ns: repeats with this period, 0 for once; outage_ns:
+    how long all frames are lost, 0 for none; the other fields: the value from then on, None keeps the
+    current one."""
 
     at_ns: int
     every_ns: int = 0
@@ -62,7 +62,7 @@ class Change:
     loss: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """For manifest.json: what it says."""
+        """For manifest.json: the keys that it sets."""
         defaults = {"every_ns": 0, "outage_ns": 0}
         return {
             key: value
@@ -73,7 +73,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Step:
-    """What a link is like from a time of the measure phase on. outage: all frames are lost."""
+    """The state of a link from a time of the measure phase on. outage: all frames are lost."""
 
     at_ns: int
     rate_bps: int
@@ -84,7 +84,7 @@ class Step:
 
 
 def change_keys(of_a_profile: Mapping[str, Parser]) -> dict[str, tuple[str, Parser]]:
-    """The keys of a change: their field, and what reads them."""
+    """The keys of a change: each with its field and its parser."""
     return {
         "at": ("at_ns", units.parse_duration_ns),
         "every": ("every_ns", _some_time),
@@ -145,7 +145,7 @@ def _change(
 
 
 def _wrong(change: Change, previous: Change | None) -> Iterator[tuple[str, str]]:
-    """What is wrong with a change, and what to do about it."""
+    """What is wrong with a change, and a hint."""
     if not change.outage_ns and all(getattr(change, field) is None for field in OF_A_PROFILE.values()):
         yield "changes nothing", "add `outage: 300ms`, or a key of the profile such as `rate: 2Mbit`"
     if previous is not None and change.at_ns <= previous.at_ns:
@@ -163,8 +163,8 @@ def step_count(changes: Sequence[Change], until_ns: int) -> int:
 
 
 def steps_of(state: HasState, changes: Sequence[Change], until_ns: int) -> tuple[Step, ...]:
-    """What the link is like, step by step, in a measure phase of this length. Of several changes at one
-    time the last of the list holds; an outage that begins in the phase and ends behind it has no end."""
+    """The states of the link, step by step, in a measure phase of this length. Of several changes at the same
+    time, the last in the list applies. An outage that begins in the phase and ends after it has no end."""
     occurrences = sorted(
         (at_ns, index)
         for index, change in enumerate(changes)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links: what a network between the nodes is like, emulated. The factor `link` names one for a cell.
+"""Links: an emulated network between the nodes. The factor `link` names one for a cell.
 
-Profiles that ship lie in `links/`, one file each, with the source of every number; a study adds its own.
+The profiles that ship are in `links/`, one file each, with the source of every number. A study can add its
+own.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ from lagometer.units import UnitError
 NONE = "none"
 DISTRIBUTIONS = ("normal", "uniform", "exponential")
 MTU_BYTES = 1500  # of Ethernet, IEEE 802.3
-MTU_BYTES_MIN, MTU_BYTES_MAX = 576, 65535  # RFC 791: what every host must take; the longest packet
-QUEUE_FRAMES = 1000  # where a profile says nothing: `txqueuelen` of an Ethernet device in Linux
+MTU_BYTES_MIN, MTU_BYTES_MAX = 576, 65535  # RFC 791: what every host must accept; the longest packet
+QUEUE_FRAMES = 1000  # the default of a profile: `txqueuelen` of an Ethernet device in Linux
 FRAME_HEADER_BYTES = 14
 BURST_MAX = 1000.0
 LOSS_MAX = 0.9
-# So far apart are delay and jitter, in standard deviations, that almost nothing would leave before it came.
+# The delay is this many standard deviations of jitter, so that almost no frame would leave before it arrived.
 JITTER_DEVIATIONS = {"normal": 3.0, "uniform": 1.75, "exponential": 1.0}
 REORDER_DELAY_NS_MIN, REORDER_JITTERS = 2_000_000, 5
 PROGRAMS = ("ip", "tc", "nft", "ethtool", "sysctl")
 SOURCES = "sources"
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-# In a checkout the folder lies beside the package; `pip install` puts it inside.
+# In a checkout the folder is next to the package; `pip install` puts it inside.
 SHIPPED_FOLDERS = (_PACKAGE.parent / "links", _PACKAGE / "links")
 _NAMES = Names(
     key="links",
@@ -60,12 +61,12 @@ _BITS = {"k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 @dataclass(frozen=True)
 class Link:
-    """One way of a link; both ways are alike. What is 0 is not limited, or does not happen.
+    """One direction of a link; both directions are alike. 0 means unlimited, or that it does not happen.
 
-    rate_bps: of frames, each with frame_overhead_bytes more than its device counts; queue_bytes: what may
-    wait for the rate; jitter_ns: the standard deviation of the delay; loss, reorder, duplicate: shares of
-    frames; burst: how many frames are lost in a row, on average; changes: what it is like later, in the
-    order of time; capacity: a recorded one, whose mean is rate_bps; sources: of the numbers, by their keys.
+    rate_bps: of frames, each with frame_overhead_bytes more than its device counts; queue_bytes: how much may
+    wait because of the rate; jitter_ns: the standard deviation of the delay; loss, reorder, duplicate: shares
+    of frames; burst: how many frames are lost in a row, on average; changes: later states, in the order of
+    time; capacity: a recorded one, whose mean is rate_bps; sources: of the numbers, by their keys.
     """
 
     rate_bps: int = 0
@@ -171,7 +172,7 @@ LINK_KEYS: Mapping[str, LinkKey] = {
 def read_links(
     value: Tree, problems: Problems, lines: dict[str, int | None], folder: Path
 ) -> dict[str, Link]:
-    """The key `links`: `{name: {delay: 10ms, loss: 1%}}`. folder: where a study's files are looked for."""
+    """The key `links`: `{name: {delay: 10ms, loss: 1%}}`. folder: where a study's files are searched."""
     return {
         name: _link(item, f"links.{name}", problems, folder)
         for name, item in named_parts(value, _NAMES, problems, lines)
@@ -244,12 +245,12 @@ def _link(value: Entries, where: str, problems: Problems, folder: Path) -> Link:
 
 
 def _change_parsers() -> dict[str, Parser]:
-    """Of the keys that a change has in common with a profile; for a while all frames may be lost."""
+    """Parsers of the keys that a change shares with a profile. A change may lose all frames for a while."""
     return {name: LINK_KEYS[name].parse for name in OF_A_PROFILE} | {"loss": _share(1.0)}
 
 
 def _contradictions_later(link: Link) -> Iterator[tuple[int, str]]:
-    """What can't be together from a change on, by its place; also when it comes again after all others."""
+    """Contradictions from a change on, with its index; also when it repeats after all others."""
     if any(_contradictions(link)):
         return
     now = replace(link, changes=())
@@ -268,7 +269,7 @@ def _contradictions_later(link: Link) -> Iterator[tuple[int, str]]:
             )
         elif change.rate_bps and not link.rate_bps:
             yield index, "changes a rate that the link does not have: give the profile a `rate` to begin with"
-        # With no or all frames lost nothing comes in bursts.
+        # With no frames or all frames lost, there are no bursts.
         state = now if 0 < now.loss < 1 else replace(now, burst=1.0)
         contradictions = list(_contradictions(state))
         yield from ((index, message) for message in contradictions)
@@ -284,7 +285,7 @@ def _sources(value: Tree, where: str, problems: Problems) -> dict[str, str]:
 
 
 def _contradictions(link: Link) -> Iterator[str]:
-    """What can't be together."""
+    """Settings that contradict each other."""
     if link.jitter_ns * JITTER_DEVIATIONS[link.distribution] > link.delay_ns:
         jitter_max = units.duration_text(link.delay_ns / JITTER_DEVIATIONS[link.distribution])
         kind = link.distribution

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a study's file, or a mapping that stands for one, to a checked `Study`."""
+"""Reads a study's file, or an equivalent mapping, into a checked `Study`."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ File = TypeVar("File", Recording, ContentFile)
 
 
 def load_study(path: Path, scale: str | None = None) -> Study:
-    """Reads a study's file, at one of its scales or as it stands. Raises BadInput that names every problem:
-    file, line, key, nearest valid word; also those of the other scales, which would show up another day."""
+    """Reads a study's file, at one of its scales or unscaled. Raises BadInput with every problem: file, line,
+    key, nearest valid word. Checks the other scales too, whose problems would only show up later."""
     document, text = read_document(path)
     study = replace(_read(document, str(path), path.parent, scale), path=path, text=text)
     for other in scale_names(document):
@@ -74,7 +74,7 @@ def load_study(path: Path, scale: str | None = None) -> Study:
 
 
 def study_from_mapping(mapping: Mapping[str, Any], source: str) -> Study:
-    """The same from Python values, keys as in a file; `source` stands for the file in errors. Raises
+    """The same from Python values, keys as in a file; `source` replaces the file in errors. Raises
     BadInput."""
     tree = tree_of(mapping)
     assert isinstance(tree, Entries)
@@ -90,7 +90,7 @@ def _read(document: Entries, source: str, folder: Path, scale: str | None) -> St
     if not documents:
         return replace(_Loader(document, source, folder).study(), scale=scale)
     studies = {name: _Loader(part, source, folder, name).study() for name, part in documents.items()}
-    # What is the campaign's own is read with the matrix of the first part: its own may lack what parts say.
+    # Read the campaign's own keys with the first part's matrix: its own may lack factors that the parts set.
     first, campaign = next(iter(documents.values())), without(document, (PARTS,))
     matrix = entry_of(first, MATRIX)
     study = _Loader(
@@ -110,7 +110,7 @@ def _read(document: Entries, source: str, folder: Path, scale: str | None) -> St
 
 
 def _united(studies: Iterable[Study]) -> dict[str, tuple[object, ...]]:
-    """Of each factor the values that any part has, in the order of ids."""
+    """The values of each factor in any part, in the order of ids."""
     values_by_factor: dict[str, dict[object, None]] = {}
     for study in studies:
         for name, values in study.matrix.items():
@@ -123,7 +123,7 @@ def _united(studies: Iterable[Study]) -> dict[str, tuple[object, ...]]:
 
 
 class _Loader:
-    """Walks one study, collecting its problems; every method notes what is wrong and goes on."""
+    """Walks one study and collects its problems; every method reports what is wrong and continues."""
 
     def __init__(self, document: Entries, source: str, folder: Path, part: str | None = None) -> None:
         self._problems = Problems(source)
@@ -204,9 +204,9 @@ class _Loader:
         return parsed(scalar, name, key.parse, self._problems) if scalar else None
 
     def _warmup_bounds(self, entries: dict[str, Tree]) -> Scalar | str | None:
-        """Takes `{min: …, max: …}` apart: its least stays as the key's value, its most is returned.
+        """Splits `{min: …, max: …}`: the minimum stays as the key's value, and this returns the maximum.
 
-        `auto` is returned as the word; None where no steady-state test is asked for.
+        Returns the word `auto` as it is; None without a steady-state test.
         """
         value = entries.get("warmup")
         if isinstance(value, Scalar):
@@ -222,7 +222,7 @@ class _Loader:
         return single(bounds["max"], "warmup.max", self._problems) if "max" in bounds else None
 
     def _warmup_max_ns(self, bound: Scalar | str | None, values: Mapping[str, Any]) -> int | None:
-        """The latest end of warm-up that the steady-state test may find, from the common start on."""
+        """The latest end of warm-up that the steady-state test may find, counted from the common start."""
         least_ns, duration_ns = values["warmup_ns"], values["duration_ns"]
         if bound is None or least_ns is None or duration_ns is None:
             return None
@@ -239,7 +239,7 @@ class _Loader:
         return most_ns
 
     def _check_valid(self, entries: Mapping[str, Tree], values: dict[str, Any]) -> None:
-        """`trials_valid` counts trials by itself; without `trials_max` it tries three times as often."""
+        """`trials_valid` sets the number of trials alone; without `trials_max`, tries three times as many."""
         wanted = values["trials_valid"]
         if "trials_valid" not in entries:
             return
@@ -254,13 +254,13 @@ class _Loader:
             self._problems.add(message, self._lines["trials_max"], "trials_max")
 
     def _check_scheduler(self, values: Mapping[str, Any]) -> None:
-        """The scheduler's record takes layers apart."""
+        """The scheduler's record splits layers, so it needs `layers`."""
         if values["scheduler"] and not values["layers"]:
             message = "'scheduler: on' takes layers apart, and the study has none"
             self._problems.add(message, self._lines.get("scheduler"), "", "add `layers: on`")
 
     def _check_adaptive(self, entries: Mapping[str, Tree], values: Mapping[str, Any]) -> None:
-        """The bounds of an adaptive campaign go together, and mean nothing without `precision`."""
+        """The bounds of an adaptive campaign depend on each other, and mean nothing without `precision`."""
         if values["precision"] is None:
             if "precision" not in entries:
                 for name in ("trials_min", "trials_max", "cell_time"):
@@ -286,13 +286,13 @@ class _Loader:
             )
 
     def _check_deadline(self, entries: Mapping[str, Tree]) -> None:
-        """What is asked of deadlines means nothing without one."""
+        """Keys about deadlines have no meaning without a deadline."""
         if "deadline_k" in entries and "deadline" not in entries:
             message = "'deadline_k' is for studies with `deadline`"
             self._problems.add(message, self._lines["deadline_k"], "", "add it")
 
     def _control(self, value: Tree | None, adaptive: bool) -> dict[str, object] | None:
-        """The factors of the control cell, each with one value; without the key it follows `precision`."""
+        """The factors of the control cell, each with one value; without the key it depends on `precision`."""
         if not isinstance(value, Entries):
             word = CONTROL_FLOOR if adaptive else CONTROL_NONE
             if value is not None:
@@ -394,7 +394,7 @@ class _Loader:
         for scalar in scalars(value, key, self._problems):
             result: object
             if factor.name == "adapter" and is_null(scalar) and scalar.text:
-                result = "null"  # the adapter of that name: YAML takes the unquoted word for nothing
+                result = "null"  # the adapter of that name: YAML reads the unquoted word as nothing
             elif factor.name == "workload" and not is_null(scalar):
                 result = self._workload(scalar.text, key, scalar.line, boolean_hint(scalar))
             elif factor.name == "schedule" and scalar.text.startswith(RECORDED):
@@ -425,7 +425,7 @@ class _Loader:
     def _from_file(
         self, value: Scalar, key: str, load: Callable[[str, Path], File], known: dict[str, File]
     ) -> str | None:
-        """Reads the file of `recorded-FILE` and gives the text that stands for it in ids."""
+        """Reads the file of `recorded-FILE` and returns its text for ids."""
         try:
             file = load(value.text, self._folder)
         except UnitError as error:

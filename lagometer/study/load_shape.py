@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What relays' busy times are drawn from, and what payloads are filled with.
+"""Distributions of relays' busy times, and the content of payloads.
 
-The texts are canonical, as factors and cells' ids have them: `none`, `normal-200us`, `lognormal-0.5`; `any`,
+The texts are canonical, as in factors and cells' ids: `none`, `normal-200us`, `lognormal-0.5`; `any`,
 `zeros`, `random`, `recorded-NAME`.
 """
 
@@ -26,7 +26,7 @@ CONTENT_BYTES_MAX = 64 << 20
 @dataclass(frozen=True)
 class WorkSpread:
     """A distribution of busy times. spread_ns: standard deviation of a normal one; sigma: standard deviation
-    of the logarithm of a lognormal one; times_ns: those of a recorded one, used over and over."""
+    of the logarithm of a lognormal one; times_ns: those of a recorded one, used in a cycle."""
 
     kind: Literal["normal", "lognormal", "recorded"]
     spread_ns: int = 0
@@ -45,7 +45,7 @@ class ContentFile:
     size_bytes: int
 
     def as_json(self) -> dict[str, object]:
-        """What the manifest says of it."""
+        """The file's entry in the manifest."""
         return {"sha256": self.sha256, "size_bytes": self.size_bytes}
 
 
@@ -76,7 +76,7 @@ def spread_of(text: str) -> WorkSpread | None:
 
 
 def canonical_content(text: str) -> str:
-    """The one spelling of what payloads hold. Raises UnitError."""
+    """The one spelling of the content of payloads. Raises UnitError."""
     if text in ("any", "zeros", "random") or re.fullmatch(
         RECORDED + r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text
     ):
@@ -85,7 +85,7 @@ def canonical_content(text: str) -> str:
 
 
 def load_content(text: str, folder: Path) -> ContentFile:
-    """Looks at the file of `recorded-FILE`, in `folder`, then the working directory. Raises UnitError."""
+    """Finds the file of `recorded-FILE`, in `folder`, then in the working directory. Raises UnitError."""
     file_name = text.removeprefix(RECORDED)
     path = next(
         (path for path in (folder / file_name, Path(file_name)) if file_name and path.is_file()), None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a study to its cells: every combination of its factors' values, less those that cannot exist."""
+"""From a study to its cells: every combination of its factors' values, except those that cannot exist."""
 
 from __future__ import annotations
 
@@ -30,17 +30,16 @@ from lagometer.study.variants import NONE, PLAIN, Options
 from lagometer.study.way_out import way_out
 from lagometer.units import UnitError
 
-# From spawning the workers to their first message and from their last to the end; seen on two cores with five
-# processes. Only the predicted time rests on it.
+# From spawning the workers to their first message, and from their last to the end; measured on two cores with
+# five processes. Only the predicted time depends on it.
 TRIAL_OVERHEAD_NS = 150_000_000
 
 
 def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] | None = None) -> Expansion:
-    """The cells of a study on this machine, in matrix order, and those that are excluded, with reasons.
+    """The cells of a study on this machine, in matrix order, and the excluded ones, with reasons.
 
-    cpus: those that workers may use; None asks the system. Raises BadInput for an adapter that nobody knows,
-    an option that it does not have, or a glob that matches no cell; SetupMissing if there is no adapter at
-    all.
+    cpus: those that workers may use; None asks the system. Raises BadInput for an unknown adapter, an option
+    that an adapter does not have, or a glob that matches no cell; SetupMissing if there is no adapter at all.
     """
     for part_study in study.parts.values() or (study,):
         _check_adapters(part_study, adapters)
@@ -70,7 +69,7 @@ class _LeftOut:
         self._matched = [False] * len(self._patterns)
 
     def why(self, cell: str) -> str:
-        """Why the study leaves out this cell, or ''."""
+        """Why the study excludes this cell, or ''."""
         hits = [index for index, pattern in enumerate(self._patterns) if pattern.fullmatch(cell)]
         for index in hits:
             self._matched[index] = True
@@ -112,9 +111,9 @@ def _expand(study: Study, adapters: Mapping[str, Adapter], surroundings: Surroun
 
 
 def select(cells: Iterable[Cell], select_globs: Sequence[str], skip_globs: Sequence[str]) -> tuple[Cell, ...]:
-    """The cells whose id matches one of `select_globs` (all, if there is none) and none of `skip_globs`.
+    """The cells whose id matches one of `select_globs` (all if it is empty) and none of `skip_globs`.
 
-    `*` crosses `/`.
+    `*` also matches `/`.
     """
     wanted = [_pattern(glob) for glob in select_globs or ["*"]]
     unwanted = [_pattern(glob) for glob in skip_globs]
@@ -127,7 +126,7 @@ def select(cells: Iterable[Cell], select_globs: Sequence[str], skip_globs: Seque
 
 
 def check_options(study: Study, adapters: Mapping[str, Adapter]) -> None:
-    """Raises BadInput for an option, of the study or of a variant, that its adapter does not declare."""
+    """Raises BadInput for an option, of the study or a variant, that its adapter does not declare."""
     problems = _wrong_options(study, study.options, "options", adapters)
     for name, variant in study.variants.items():
         problems += _wrong_options(study, variant.options, f"variants.{name}", adapters)
@@ -162,10 +161,11 @@ def cell_id(values: Mapping[str, object]) -> str:
 
 
 def _candidates(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[tuple[Cell, str]]:
-    """All combinations, each with why it would only repeat another one, or ''.
+    """All combinations, each with the reason why it would only repeat another one, or ''.
 
-    A variant that sets nothing for a cell's adapters would give an equal measurement another name. Such cells
-    are measured once, as the variant `none`; so are those that differ in a factor that no topic follows.
+    A variant that sets nothing for a cell's adapters would repeat a measurement under another name. Such
+    cells are measured once, as the variant `none`; so are cells that differ only in a factor that no topic
+    follows.
     """
     plain_ids: set[str] = set()
     measured: set[tuple[object, ...]] = set()
@@ -202,7 +202,7 @@ def _candidates(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[tuple
 
 
 def _followed(graph: Graph, field: str) -> bool:
-    """Whether a topic leaves it to the cell's factor."""
+    """Whether a topic uses the cell's factor rather than its own setting."""
     if not graph.topics:
         return True
     topics = {stream.topic for stream in graph.streams}
@@ -252,7 +252,7 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
 
 
 def _as_declared(options: Options, adapters: Mapping[str, Adapter]) -> dict[str, dict[str, OptionValue]]:
-    """Options with sizes such as 512KB as the numbers that their adapters ask for."""
+    """Options with sizes such as 512KB converted to the numbers that their adapters expect."""
     return {
         name: {
             key: _typed(value, adapters[name].sidecar.options.get(key)) if name in adapters else value
@@ -272,7 +272,7 @@ def _typed(value: OptionValue, declared: Option | None) -> OptionValue:
 
 
 def _placed(graph: Graph, placement: str) -> list[tuple[tuple[str, ...], Group | None]]:
-    """The nodes of each worker, and the group that it is."""
+    """The nodes of each worker, and its group."""
     if placement == "single-process":
         return [(graph.node_names, None)]
     groups = graph.groups if placement == "groups" else ()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Middleware that is nobody's to hand out: the user's own installation and licence, if there is one.
+"""Middleware that lagometer may not distribute: the user's own installation and licence, if there is one.
 
-Studies may name it like any other. Without an adapter of its name its cells are excluded, with what was
-looked for and where. An adapter of that name (docs/ADAPTERS.md, "Your own installation") takes its place.
+Studies may name it like any other. Without an adapter of its name, its cells are excluded, and the reason
+says what was searched and where. An adapter of that name (docs/ADAPTERS.md, "Your own installation") replaces
+it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ WRITE_ONE = "docs/ADAPTERS.md, 'Write one'"
 class Product:
     """One such middleware.
 
-    variable: names its folder; holds: what must be in there, as patterns, each by what it is called;
-    licence_variables: say where the licence is, the first that is set; licence_file: where it is else, below
-    the folder; licence_note: who needs one; licence_server: whether `port@host` names one, too.
+    variable: names its folder; holds: the folder's required contents, a pattern for each name;
+    licence_variables: locate the licence, the first that is set wins; licence_file: its default place in the
+    folder; licence_note: who needs one; licence_server: whether `port@host` is valid, too.
     """
 
     name: str
@@ -62,8 +63,8 @@ PRODUCTS: Mapping[str, Product] = {
 
 @dataclass(frozen=True)
 class Installation:
-    """What was found of a product. home: its folder, None if it is not there or not whole; lacking: why;
-    licence: where it is, or where it was looked for."""
+    """What was found of a product. home: its folder, None if it is missing or incomplete; lacking: why;
+    licence: where it is, or where it was searched."""
 
     product: Product
     home: Path | None
@@ -106,14 +107,14 @@ def look_for(product: Product, environment: Mapping[str, str] | None = None) -> 
 def without_adapter(
     adapters: Collection[str], environment: Mapping[str, str] | None = None
 ) -> Iterator[Installation]:
-    """What was found of each product for which none of these adapters stands."""
+    """What was found of each product that none of these adapters supports."""
     for product in PRODUCTS.values():
         if product.name not in adapters:
             yield look_for(product, environment)
 
 
 def _holds(test: Callable[[], bool]) -> bool:
-    """What it says of a path; False where this user may not look."""
+    """The result of the test on a path; False if this user has no access."""
     try:
         return test()
     except OSError:

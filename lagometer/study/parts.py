@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts: studies within a study, each the study above it with some keys replaced, in one campaign."""
+"""Parts: studies within a study. Each is the outer study with some keys replaced, in the same campaign."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lagometer.study.values import Names, Problems, named_parts, nearest
 
 KEY = "parts"
 MATRIX = "matrix"
-# What a part may say; everything else is the campaign's.
+# The keys that a part may set; all others belong to the campaign.
 PART_KEYS = (
     "description",
     "duration",
@@ -34,8 +34,8 @@ _NAMES = Names(KEY, "a part", empty="sets nothing", write="matrix: {…}")
 
 
 def part_documents(document: Entries, problems: Problems) -> dict[str, Entries]:
-    """The document of each part, by name; empty for a study without parts. `exclude` of the whole study stays
-    with that."""
+    """The document of each part, by name; empty for a study without parts. The whole study's `exclude` is not
+    passed on."""
     value = entry_of(document, KEY)
     if value is None:
         return {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The payload types: which sizes each has, and what else a cell with it can't have.
+"""The payload types: the sizes that each has, and what a cell with it can't have.
 
-docs/WORKLOADS.md, "Payload types", says what of a message is the payload; an adapter's sidecar, which types
-it has.
+docs/WORKLOADS.md, "Payload types", defines which part of a message is the payload. An adapter's sidecar lists
+its types.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from lagometer.study.schedule import RECORDED
 PayloadType = Literal["bytes", "fixed", "string", "Image", "Imu", "PointCloud2"]
 
 ENVELOPE_BYTES = 16
-SMALLEST_BYTES = 4  # of `bytes` and `string`: the low digits of a sequence, and no stream
-TEXT_ENVELOPE_BYTES = 32  # the envelope in hexadecimal digits, where a message has room for text alone
-# The sizes for which the type `fixed` exists; a fixed type is compiled into each adapter.
+SMALLEST_BYTES = 4  # of `bytes` and `string`: the low digits of a sequence, without a stream
+TEXT_ENVELOPE_BYTES = 32  # the envelope in hexadecimal digits, where a message can hold only text
+# The sizes of the type `fixed`; each adapter compiles these in.
 FIXED_PAYLOADS_BYTES = (64, 1024, 65_536, 1_048_576)
 IMU_BYTES = TEXT_ENVELOPE_BYTES + 37 * 8  # frame_id, and the numbers
 POINT_BYTES = 16  # x, y, z and intensity of a PointCloud2
@@ -35,7 +35,7 @@ def smallest_bytes(kind: PayloadType) -> int:
 
 
 def holds_envelope(kind: PayloadType, size_bytes: int) -> bool:
-    """Whether a payload has room for who sent it; below that the topic must have one publisher alone."""
+    """Whether a payload can identify its sender; below that size the topic must have a single publisher."""
     return size_bytes >= (TEXT_ENVELOPE_BYTES if kind == "string" else ENVELOPE_BYTES)
 
 
@@ -50,7 +50,7 @@ def has_size(kind: PayloadType, size_bytes: int) -> bool:
 
 
 def at_least(kind: PayloadType, size_bytes: int) -> int:
-    """The smallest size of a type that holds so many bytes; the largest one for a type of fixed sizes."""
+    """The smallest size of a type that holds so many bytes; the largest size of a type of fixed sizes."""
     if kind == "fixed":
         return next((size for size in FIXED_PAYLOADS_BYTES if size >= size_bytes), FIXED_PAYLOADS_BYTES[-1])
     if kind == "Imu":
@@ -60,7 +60,7 @@ def at_least(kind: PayloadType, size_bytes: int) -> int:
 
 
 def sizes_in_words(kind: PayloadType) -> str:
-    """Which sizes a type has, as the end of a sentence that begins with `the type … `."""
+    """The sizes of a type, as the end of a sentence that begins with `the type … `."""
     if kind == "fixed":
         return f"exists with {', '.join(units.format_bytes(size) for size in FIXED_PAYLOADS_BYTES)}"
     if kind == "Imu":
@@ -75,7 +75,7 @@ def sizes_in_words(kind: PayloadType) -> str:
 def payload_reasons(
     kind: PayloadType, size_bytes: int, content: str, topics: Collection[str]
 ) -> Iterator[str]:
-    """Why messages of this type can't be so large, hold this content, or go over these topics."""
+    """Why messages of this type can't have this size or content, or use these topics."""
     if not has_size(kind, size_bytes):
         yield f"the type {kind} {sizes_in_words(kind)}"
     if kind == "string" and content.startswith(RECORDED):

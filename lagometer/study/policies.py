@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quality-of-service policies that are off unless a study asks for them: how each is written and read."""
+"""The quality-of-service policies that are off unless a study sets them: how each is written and read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_period(period_ns: object) -> str:
 
 
 def canonical_liveliness(text: str) -> str:
-    """`none`, or how a publisher is known to live and its lease, as `automatic-1s`. Raises UnitError."""
+    """`none`, or how a publisher asserts liveliness, and its lease: `automatic-1s`. Raises UnitError."""
     if text == NONE:
         return NONE
     kind, _, lease = text.partition("-")
@@ -44,7 +44,7 @@ def canonical_liveliness(text: str) -> str:
 
 
 def liveliness_of(canonical: str) -> tuple[Literal["automatic", "manual"], int] | None:
-    """The kind and the lease in nanoseconds of what `canonical_liveliness` gave; None for `none`."""
+    """The kind and the lease in nanoseconds of a text from `canonical_liveliness`; None for `none`."""
     if canonical == NONE:
         return None
     kind, _, lease = canonical.partition("-")

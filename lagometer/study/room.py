@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory a cell's messages take at most: for daemons that own it and set it aside beforehand."""
+"""The most memory that a cell's messages need: for daemons that own it and reserve it in advance."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ROOM_BYTES_MAX = 1 << 30  # for all messages in flight
 MESSAGES_MIN = 64
 MANY_MESSAGES = 16_384
 MANY_BYTES_MAX = 32 << 20
-KEEP_ALL_DEPTH = 256  # keep_all ends somewhere; this is how far a daemon has to go along
+KEEP_ALL_DEPTH = 256  # keep_all has a limit; a daemon must support this depth
 UNKNOWN_ROOM: Mapping[str, int] = {MESSAGES: 1024, MESSAGE_BYTES: 65_536 + HEADERS_BYTES}
 
 
 def room_for(cell: Cell) -> Mapping[str, int]:
-    """Returns how many messages there may be at once, within 1 GiB, and the bytes of each with its headers.
+    """Returns how many messages can exist at once, within 1 GiB, and the bytes of each with its headers.
 
-    A reader's queue may be full twice, before the middleware's own thread and behind it, beside a batch that
-    is taken; a writer fills one message and has some on the way, or what it keeps for late joiners.
+    A reader's queue may be full twice, before and after the middleware's own thread, in addition to a batch
+    that is taken. A writer fills one message and has some in flight, or keeps some for late joiners.
     """
     messages, largest_bytes = 0, 1
     for topic, traffic in cell.traffic.items():
@@ -39,8 +39,8 @@ def room_for(cell: Cell) -> Mapping[str, int]:
 
 
 def room_of(payload_bytes: int) -> Mapping[str, int]:
-    """Returns the room for payloads of this size where nobody can say how many there will be: 16,384 messages
-    within 32 MiB, and at least 64."""
+    """Returns the room for payloads of this size if their number is unknown: 16,384 messages within 32 MiB,
+    and at least 64."""
     message_bytes = _with_headers(payload_bytes)
     messages = max(MESSAGES_MIN, min(MANY_MESSAGES, MANY_BYTES_MAX // message_bytes))
     return {MESSAGES: messages, MESSAGE_BYTES: message_bytes}

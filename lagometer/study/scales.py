@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scales: the same study in several sizes. A scale names keys and factors that replace those of the file."""
+"""Scales: the same study in several sizes. A scale sets keys and factors that replace those of the file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ KEY = "scales"
 
 
 def scale_names(document: Entries) -> tuple[str, ...]:
-    """The scales that a study has, in its order."""
+    """The scales of a study, in file order."""
     value = entry_of(document, KEY)
     return tuple(key.text for key, _ in value.entries) if isinstance(value, Entries) else ()
 
 
 def scaled(document: Entries, scale: str | None, problems: Problems) -> Entries:
-    """The document at a scale, None: as it stands without one. The key `scales` stays."""
+    """The document at a scale; None leaves it as it is. The key `scales` stays."""
     if scale is None:
         return document
     value = entry_of(document, KEY)
@@ -42,7 +42,7 @@ def scaled(document: Entries, scale: str | None, problems: Problems) -> Entries:
 
 
 def _over(name: str, new: Tree, old: Tree | None) -> Tree:
-    """What a scale makes of a key: it replaces single entries of a matrix, also of one in a part, and any
+    """The value of a key at a scale: a scale replaces single entries of a matrix, also in a part, and any
     other key as a whole."""
     if not isinstance(new, Entries) or not isinstance(old, Entries):
         return new

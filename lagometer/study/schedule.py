@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """When sources send: the open-loop schedules that a study can name, and recorded ones from a file.
 
-A schedule's text, as the factor `schedule` and a cell's id have it, is canonical: `periodic`, `poisson`,
+The text of a schedule, in the factor `schedule` and in a cell's id, is canonical: `periodic`, `poisson`,
 `burst-10`, `ramp-1kHz`, `recorded-NAME`.
 """
 
@@ -40,13 +40,13 @@ class Recording:
         return sum(self.intervals_ns) / len(self.intervals_ns)
 
     def as_json(self) -> dict[str, object]:
-        """What the manifest says of it."""
+        """The recording's entry in the manifest."""
         return {"sha256": self.sha256, "intervals": len(self.intervals_ns), "mean_ns": self.mean_ns}
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """When a source sends. messages: at once, of a burst; end_period_ns: of a ramp; recording: of a
+    """When a source sends. messages: how many at once in a burst; end_period_ns: of a ramp; recording: of a
     recorded one."""
 
     kind: Kind = "periodic"
@@ -78,7 +78,7 @@ def canonical_schedule(text: str) -> str:
 
 
 def schedule_of(text: str, recording: Recording | None) -> Schedule:
-    """The schedule of a canonical text; `recording`: that of this name, if it is a recorded one."""
+    """The schedule of a canonical text; `recording`: the recording of this name, for a recorded schedule."""
     if text.startswith("burst-"):
         return Schedule("burst", messages=int(text.removeprefix("burst-")))
     if text.startswith("ramp-"):
@@ -90,9 +90,9 @@ def schedule_of(text: str, recording: Recording | None) -> Schedule:
 
 
 def load_recording(text: str, folder: Path) -> Recording:
-    """Reads the file of `recorded-FILE`: a whole number of nanoseconds on each line, `#` begins a comment.
+    """Reads the file of `recorded-FILE`: a whole number of nanoseconds on each line; `#` starts a comment.
 
-    folder: where relative paths start, tried before the working directory. Raises UnitError.
+    folder: tried first for relative paths, before the working directory. Raises UnitError.
     """
     file_name = text.removeprefix(RECORDED)
     path = next(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A study as a typed value, and the keys at its top level.
+"""A study as a typed value, and its top-level keys.
 
-The file is read by tables of keys and not by a model class, since every error has to name its line and the
-nearest valid word, and since a scalar's meaning depends on its key alone (see document.py).
+Tables of keys read the file, not a model class: every error must name its line and the nearest valid word,
+and the meaning of a scalar depends only on its key (see document.py).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from lagometer.units import UnitError
 CELLS_MAX = 100_000
 TRIALS_MAX = 100_000
 TRIES_PER_VALID = 3  # of `trials_valid`, without a `trials_max`
-ADAPTIVE_TRIALS_MIN = 6  # fewer say too little of the spread between trials for a decision to rest on
+ADAPTIVE_TRIALS_MIN = 6  # fewer say too little about the spread between trials to base a decision on
 DISCARD_MAX = 1_000_000_000
 DEADLINE_K, DEADLINE_K_MAX = 10, 1_000_000
 PRECISION_MIN, PRECISION_MAX = 0.001, 0.5
 HOUR_NS = 3600 * 10**9
 DAY_NS = 24 * HOUR_NS
-# Seen on two CPUs: 100 processes of Cyclone DDS were matched after 13.5 s, of Fast DDS after 27.8 s.
+# Measured on two CPUs: 100 processes of Cyclone DDS took 13.5 s to match, of Fast DDS 27.8 s.
 DISCOVERY_NS_MIN = 10 * 10**9
 DISCOVERY_NS_PER_PARTICIPANT = 500_000_000
 DISCOVERY_NS_PER_ENDPOINT = 20_000_000
@@ -40,24 +40,24 @@ DISCOVERY_NS_PER_ENDPOINT = 20_000_000
 
 @dataclass(frozen=True)
 class Study:
-    """A study, checked as far as it can be without adapters.
+    """A study, checked as far as possible without adapters.
 
     duration_ns, warmup_ns, drain_ns: phases of one trial; discovery_timeout_ns: the longest wait for
     endpoints to match; priority: of SCHED_FIFO; options: adapter → option → value; variants,
     hosts: by name;
     exclude: globs over cell ids; matrix: the factors that are varied or set, by name, in id order; graphs:
-    the workload graphs by name, rate and work not filled in; source: the file's name, or what stands for it
-    in errors; text: the file, empty for a study without one; lines: dotted key → line, for errors that are
+    the workload graphs by name, rate and work not filled in; source: the file's name, or its replacement in
+    errors; text: the file, empty for a study without one; lines: dotted key → line, for errors that are
     found later.
 
-    warmup_ns: the worker's own phase, the least; warmup_max_ns: the latest end of warm-up that a steady-state
-    test may find, from the common start on, None without the test; discard: first messages of each edge's
-    measure phase that count as warm-up; precision: half-width of the interval of p50 over p50 at which a cell
-    has enough trials, None where each has exactly `trials`; trials_min, trials_max, cell_time_ns: its bounds;
-    control: the factors of the cell that is carried out between blocks, None for no such cell; long_trial_ns:
-    measure phase of one long trial per family of cells, 0 for none, None: by the campaign; recordings: of
-    recorded schedules, by name; contents: files that payloads are filled from, by name; deadline_ns: from due
-    to taken, or None.
+    warmup_ns: the worker's own phase, the minimum; warmup_max_ns: the latest end of warm-up that a
+    steady-state test may find, counted from the common start, None without the test; discard: first messages
+    of each edge's measure phase that count as warm-up; precision: half-width of the interval of p50 over p50
+    at which a cell has enough trials, None if each has exactly `trials`; trials_min, trials_max,
+    cell_time_ns: its bounds; control: the factors of the cell that runs between blocks, None for no such
+    cell; long_trial_ns: measure phase of one long trial per family of cells, 0 for none, None: by the
+    campaign; recordings: of recorded schedules, by name; contents: files that payloads are filled from, by
+    name; deadline_ns: from due to taken, or None.
     """
 
     name: str
@@ -73,29 +73,29 @@ class Study:
     description: str = ""
     warmup_max_ns: int | None = None
     discard: int = 0
-    trials_valid: int | None = None  # a cell gets trials until so many are valid, at most trials_max
+    trials_valid: int | None = None  # a cell gets trials until this many are valid, at most trials_max
     precision: float | None = None
     trials_min: int = ADAPTIVE_TRIALS_MIN
     trials_max: int = 60
     cell_time_ns: int | None = None
     control: Mapping[str, object] | None = None
     long_trial_ns: int | None = None
-    saturation: str = "fail"  # what a trial is whose sources fall behind: `fail`, or `keep`: saturated
+    saturation: str = "fail"  # a trial whose sources fall behind fails (`fail`), or is saturated (`keep`)
     deadline_ns: int | None = None
-    deadline_k: int = DEADLINE_K  # of how many messages in a row the fewest that met it are told
-    needs: str = ""  # what it can't be carried out without; its cells are excluded
-    layers: bool = False  # adapters and a preloaded probe stamp where the time of each message goes
-    scheduler: bool = False  # what the kernel's scheduler does meanwhile is recorded, where that is allowed
-    resources: str = "on"  # what processes cost: `off`, `on`, `counters`: those of the processor too
-    capture: bool = False  # every packet of a trial is copied into a file
-    machine_floor_ns: int | None = None  # how long it is measured; 0: not at all, None: by the campaign
+    deadline_k: int = DEADLINE_K  # reports the fewest that met it among this many in a row
+    needs: str = ""  # a requirement for running it; its cells are excluded
+    layers: bool = False  # adapters and a preloaded probe stamp where each message spends its time
+    scheduler: bool = False  # records the kernel's scheduler, where that is allowed
+    resources: str = "on"  # what processes cost: `off`, `on`, `counters`: with the processor's counters
+    capture: bool = False  # copies every packet of a trial into a file
+    machine_floor_ns: int | None = None  # how long to measure it; 0: not at all, None: the campaign decides
     recordings: Mapping[str, Recording] = field(default_factory=dict)
     contents: Mapping[str, ContentFile] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     variants: Mapping[str, Variant] = field(default_factory=dict)
     hosts: Mapping[str, Host] = field(default_factory=dict)
     links: Mapping[str, Link] = field(default_factory=dict)  # those that the factor names, by name
-    scale: str | None = None  # the name of the scale that was chosen
+    scale: str | None = None  # the name of the chosen scale
     parts: Mapping[str, Study] = field(
         default_factory=dict
     )  # by name: each with a matrix and phases of its own
@@ -115,11 +115,11 @@ class Study:
         return self.warmup_ns + self.duration_ns + self.drain_ns
 
     def of(self, cell: Cell) -> Study:
-        """The study, or its part, that a cell is of."""
+        """The study, or its part, that a cell belongs to."""
         return self.parts.get(cell.factors.part, self)
 
     def discovery_ns(self, cell: Cell) -> int:
-        """The longest wait for all to match; unless given, it grows with participants and endpoints."""
+        """The longest wait for all to match. Unless set, it grows with participants and endpoints."""
         if self.discovery_timeout_ns is not None:
             return self.discovery_timeout_ns
         endpoints = len(cell.graph.streams) + len(cell.graph.edges())
@@ -128,17 +128,17 @@ class Study:
         return min(DISCOVERY_NS_MIN + grown_ns, HOUR_NS)
 
     def fewest_trials(self) -> int:
-        """Executions that each cell gets in any case."""
+        """The minimum number of executions of each cell."""
         if self.trials_valid is not None:
             return self.trials_valid
         return self.trials if self.precision is None else max(self.trials_min, self.trials)
 
     def most_trials(self) -> int:
-        """Executions that no cell goes beyond."""
+        """The maximum number of executions of any cell."""
         return self.trials if self.precision is None and self.trials_valid is None else self.trials_max
 
     def as_json(self) -> dict[str, object]:
-        """The whole study as resolved, defaults filled in, for manifest.json."""
+        """The whole study as resolved, with defaults filled in, for manifest.json."""
         return {
             "name": self.name,
             "description": self.description,
@@ -182,10 +182,10 @@ class Study:
 
 @dataclass(frozen=True)
 class TopLevelKey:
-    """A key at the top level of a study that takes one value.
+    """A top-level key of a study that takes one value.
 
-    field: of `Study`; parse: raises UnitError; default: as a user would write it, None if the key must be
-    given; absent: the value where the default is empty.
+    field: of `Study`; parse: raises UnitError; default: as a user would write it, None if the key is
+    required; absent: the value if the default is empty.
     """
 
     name: str
@@ -262,7 +262,7 @@ def _whole(minimum: int, maximum: int) -> Mapping[str, object]:
     return {"type": "integer", "minimum": minimum, "maximum": maximum}
 
 
-# `auto`: from this on, and at the latest when half of the measure phase is over.
+# `auto`: the steady state is searched from this time on, and no later than half of the measure phase.
 WARMUP_AUTO = "auto"
 WARMUP_AUTO_NS = 100_000_000
 _WARMUP_BOUNDS = {
@@ -274,7 +274,7 @@ _WARMUP_BOUNDS = {
 
 
 def parse_warmup_ns(text: str) -> int:
-    """A time of warm-up, or `auto` for the time from which on a steady state is looked for. Raises
+    """A time of warm-up, or `auto` for the time from which the steady state is searched. Raises
     UnitError."""
     return WARMUP_AUTO_NS if text == WARMUP_AUTO else _duration(0, HOUR_NS)(text)
 
@@ -462,7 +462,7 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
     ),
 )
 CONTROL_NONE, CONTROL_FLOOR = "none", "floor"
-# The floor of most cells: shared memory, one message under way at a time.
+# The floor of most cells: shared memory, one message in flight at a time.
 FLOOR: Mapping[str, object] = {"adapter": "shm", "workload": "pingpong"}
 # The keys that take more than one value.
 NESTED_KEYS: Mapping[str, str] = {
@@ -483,7 +483,7 @@ NESTED_KEYS: Mapping[str, str] = {
 
 
 def key_defaults() -> dict[str, object]:
-    """What each key of a resolved study is where a study is silent; so reads one of an older lagometer."""
+    """The value of each key of a resolved study that a study does not set; also for older lagometers."""
     keys = {key.field: key.parse(key.default) if key.default else key.absent for key in TOP_LEVEL_KEYS}
     return {
         **keys,

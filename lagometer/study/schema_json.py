@@ -3,8 +3,8 @@
 
 `python -m lagometer.study.schema_json` writes schema/study.schema.json.
 
-It is looser than the loader where JSON Schema cannot follow (units, names of adapters): what it refuses, the
-loader refuses too.
+It is looser than the loader where JSON Schema cannot express a rule (units, names of adapters). The loader
+rejects everything that it rejects.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def study_schema() -> dict[str, object]:
         "properties": properties,
         "required": ["name"],
         "additionalProperties": False,
-        # Parts may say what the matrix above them leaves out.
+        # Parts may set what the outer matrix omits.
         "if": {"not": {"required": ["parts"]}},
         "then": {"required": ["matrix"], "properties": {"matrix": {"required": ["adapter", "workload"]}}},
     }
 
 
 def _hosts() -> dict[str, object]:
-    """Places that workers run on."""
+    """Places where workers run."""
     return {
         "description": NESTED_KEYS["hosts"],
         "type": "object",
@@ -184,7 +184,7 @@ def _parts(properties: Mapping[str, object]) -> dict[str, object]:
 
 
 def schema_text() -> str:
-    """The schema as it stands in its file."""
+    """The text of the schema's file."""
     return json.dumps(study_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can't be signed or encrypted, and why: reasons for excluding a cell with the factor `security`."""
+"""What can't be signed or encrypted, and why: reasons to exclude a cell with the factor `security`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lagometer.study.adapter import Adapter
 from lagometer.study.cell import Cell
 from lagometer.study.daemons import daemons_in_use
 
-DOMAIN_MAX = 230  # Cyclone DDS 0.10 refuses a governance with a higher one
+DOMAIN_MAX = 230  # Cyclone DDS 0.10 rejects a governance with a higher domain
 OPENSSL = "openssl"  # makes the certificates of a trial
 
 
 def unsecured(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """Why this cell can't be secured as it asks; nothing where it asks for nothing."""
+    """Why this cell can't be secured as it requests; yields nothing if it requests no security."""
     kind = cell.factors.security
     if kind == "none":
         return

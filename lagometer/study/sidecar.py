@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sidecar `adapter.json`: what holds before the library is opened (docs/adapters/sidecar.md)."""
+"""The sidecar `adapter.json`: facts that hold before the library is loaded (docs/adapters/sidecar.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lagometer.study.payload import PayloadType
 from lagometer.study.policies import Policy
 
 OptionValue = bool | int | float | str | None
-PROFILE = "profile"  # may be asked for like an option
+PROFILE = "profile"  # can be queried like an option
 OPTION_PLACEHOLDER = re.compile(r"\{option:([a-z0-9_]+)\}")
 
 
@@ -29,10 +29,10 @@ class _Part(BaseModel):
 
 
 class Layers(_Part):
-    """The layers of the middleware that the adapter stamps (stamps.h), and what messages are known by.
+    """The layers of the middleware that the adapter stamps (stamps.h), and what identifies a message.
 
-    sender, receiver: names of layers, the adapter's own with what it calls them; key: `sequence`, or
-    `source-time` where the middleware tells readers no sequence.
+    sender, receiver: names of layers, the adapter's own with its names for them; key: `sequence`, or
+    `source-time` if the middleware gives readers no sequence.
     """
 
     sender: tuple[str, ...]
@@ -48,15 +48,14 @@ class Events(_Part):
 
 
 class Abilities(_Part):
-    """What the adapter can do; a study's cell that asks for more is excluded.
+    """What the adapter can do; a cell that needs more is excluded.
 
-    stamps: per dispatch, the receiver's stamps beyond `taken` and `handled`; origin: whose memory a message
-    lies in; depth: False if keep_last is accepted, but its depth has no effect; drops: which message a full
-    queue of keep_last loses. `newest` is not what keep_last means: conformance calls that ability absent;
-    layers: which layers are stamped, null: none; events: what is reported of endpoints; services: it has
-    request and reply of its own; executor: with the dispatch `listener` one executor may serve all nodes of
-    a process; security: what its participants can be secured with; policies: what else of the QoS can be
-    set.
+    stamps: per dispatch, the receiver's stamps in addition to `taken` and `handled`; origin: who owns the
+    memory of a message; depth: False if keep_last is accepted, but its depth has no effect; drops: which
+    message a full queue of keep_last loses. `newest` contradicts keep_last, so conformance calls that ability
+    absent; layers: which layers are stamped, null: none; events: what is reported about endpoints; services:
+    it has its own request and reply; executor: with the dispatch `listener` one executor may serve all nodes
+    of a process; security: how its participants can be secured; policies: which other QoS can be set.
     """
 
     dispatch: tuple[Dispatch, ...]
@@ -81,16 +80,16 @@ class Abilities(_Part):
 
 
 class Limits(_Part):
-    """Hard limits; null: none known. The reason is printed when a cell is excluded for it.
+    """Hard limits; null: none known. The reason is printed when it excludes a cell.
 
-    depth_max: of keep_last; transient_local_depth_max: what a publisher keeps for late joiners at most;
-    service_depth_max: requests or replies that wait at most, also with keep_all;
-    topic_names: a pattern that the names of topics must match, for a middleware that refuses others;
+    depth_max: of keep_last; transient_local_depth_max: the most that a publisher keeps for late joiners;
+    service_depth_max: the most requests or replies that wait, also with keep_all;
+    topic_names: a pattern that topic names must match, for a middleware that rejects others;
     topics_max: topics in use at once; endpoints_max: publishers and subscribers of one topic together.
-    security_pair_reason: why its secured participants don't meet those of another adapter.
-    fragment_bytes: no limit, but where the middleware begins to cut messages; sizes around it are tested.
-    descriptors_spare: descriptors that the middleware keeps for a while to use them again, however often a
-    context is opened.
+    security_pair_reason: why its secured participants don't match those of another adapter.
+    fragment_bytes: not a limit, but the size from which the middleware fragments messages; tests cover sizes
+    around it. descriptors_spare: descriptors that the middleware keeps for a while to reuse them, however
+    often a context is opened.
     """
 
     payload_bytes_max: int | None = Field(default=None, ge=1)
@@ -113,11 +112,11 @@ class Limits(_Part):
 
 
 class Reported(_Part):
-    """An effective setting (`describe`) that tells whether an option is in force.
+    """An effective setting (`describe`) that shows whether an option is in force.
 
-    values: what it then says, by the option's value; null: it is left out; of a value that is not named this
-    setting tells nothing. times: by how much a number is multiplied in it; vendors: the vendor's own
-    value, which is left out, where the option has no default.
+    values: what it then reports, by the option's value; null: it is missing; for a value that is not listed,
+    this setting shows nothing. times: the factor by which it reports a number; vendors: the vendor's own
+    value, which is omitted, if the option has no default.
     """
 
     setting: str
@@ -127,10 +126,10 @@ class Reported(_Part):
 
 
 class Option(_Part):
-    """One setting of the adapter that a study's `options` may give.
+    """One setting of the adapter that a study's `options` may set.
 
     within_process: values with which messages reach nobody outside the process; within_host: nobody outside
-    the host; reported: the effective settings that tell whether it is in force, by default the one of the
+    the host; reported: the effective settings that show whether it is in force, by default the one with the
     option's name; none if it is empty; only_with: values of factors without which it has no effect;
     unsecured: values with which messages are neither signed nor encrypted.
     """
@@ -148,7 +147,7 @@ class Option(_Part):
     maximum: float | None = None
 
     def accepts(self, value: OptionValue) -> bool:
-        """Whether a study may give this value."""
+        """Whether a study may set this value."""
         if self.choices and value not in self.choices:
             return False
         if self.type in ("boolean", "string"):
@@ -159,7 +158,7 @@ class Option(_Part):
         return above and (self.maximum is None or value <= self.maximum)
 
     def wanted(self) -> str:
-        """What `accepts` asks for, in words."""
+        """What `accepts` expects, in words."""
         if self.choices:
             return f"one of {', '.join(str(choice) for choice in self.choices)}"
         words = {
@@ -174,10 +173,10 @@ class Option(_Part):
 
 
 class Ready(_Part):
-    """How a daemon is seen to serve, from outside; exactly one of the first four is given.
+    """How to detect from outside that a daemon is ready; exactly one of the first four is given.
 
-    tcp_port: it listens there; unix_socket: it has a Unix-domain socket of this path; file: that exists;
-    output: a regular expression found in what it wrote. timeout_s: a trial waits no longer, and fails.
+    tcp_port: it listens there; unix_socket: it has a Unix-domain socket at this path; file: this file exists;
+    output: a regular expression found in its output. timeout_s: after this time the trial fails.
     """
 
     tcp_port: int | None = Field(default=None, ge=1, le=65535)
@@ -200,13 +199,13 @@ class Ready(_Part):
 
 
 class Daemon(_Part):
-    """A program that must run beside the workers, such as a broker (docs/adapters/sidecar.md, "Daemons").
+    """A program that must run next to the workers, such as a broker (docs/adapters/sidecar.md, "Daemons").
 
-    package: what to install if the command is not there; below: variables that name the folders of an
-    installation that is sourced, and where in one of them the program lies; files: written into `{runtime}`
-    before it starts, content by name; environment: its own and the workers', own_environment: its own alone,
-    over that; serves_hosts: where the cell has several hosts, it runs on the first, and the workers of all
-    reach it at `{address}`; only_if: one of these sets of option values must be in force, none: always;
+    package: what to install if the command is missing; below: variables that name the folders of a sourced
+    installation, and the program's place in one of them; files: written into `{runtime}` before it starts,
+    content by name; environment: for it and the workers, own_environment: for it alone, overriding that;
+    serves_hosts: if the cell has several hosts, it runs on the first, and the workers of all reach it at
+    `{address}`; only_if: one of these sets of option values must be in force, none: always;
     leaves: patterns of paths outside of `{runtime}` that it leaves behind.
     """
 
@@ -244,7 +243,7 @@ class Daemon(_Part):
         return value
 
     def options_named(self) -> set[str]:
-        """The options that conditions and placeholders ask for."""
+        """The options that conditions and placeholders use."""
         texts = [*self.command, *self.files.values()]
         texts += [*self.environment.values(), *self.own_environment.values()]
         texts += [text for text in (self.ready.unix_socket, self.ready.file, self.ready.output) if text]
@@ -253,11 +252,11 @@ class Daemon(_Part):
 
 
 class Libraries(_Part):
-    """Whose the libraries are that a process of this adapter loads, by patterns of their file names.
+    """Who owns the libraries that a process of this adapter loads, by patterns of their file names.
 
-    middleware: what carries the messages; abstraction: the layers that an application calls above it, such as
-    rcl and rmw of ROS 2. The adapter's own library is named where the middleware is linked into it. Nobody
-    guesses whose the others are.
+    middleware: carries the messages; abstraction: the layers above it that an application calls, such as rcl
+    and rmw of ROS 2. The adapter's own library is listed if the middleware is linked into it. Nothing guesses
+    the owner of the others.
     """
 
     middleware: tuple[NamePattern, ...] = ()
@@ -265,10 +264,10 @@ class Libraries(_Part):
 
 
 class Trap(_Part):
-    """A known trap of the middleware: a finding that is raised where all conditions hold.
+    """A known trap of the middleware: a finding that is raised if all conditions hold.
 
     when: conditions over a cell's factors, settings and evidence (docs/ADAPTERS.md, "Known traps"); number:
-    what shows it, with `{name}` filled in; source: an issue, a manual, a release.
+    the figure that shows it, with `{name}` filled in; source: an issue, a manual, a release.
     """
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
@@ -282,7 +281,7 @@ class Trap(_Part):
 class PythonPackage(_Part):
     """What an adapter in Python imports: the module, and the distribution to install for it.
 
-    install: what a user does to have it, where lagometer's own set-up does not bring it.
+    install: what a user does to install it, if lagometer's own setup does not.
     """
 
     module: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$")
@@ -293,19 +292,19 @@ class PythonPackage(_Part):
 class Sidecar(_Part):
     """The whole file.
 
-    worker: which one carries the adapter out, `lagometer-worker` (library: a shared one) or `python`
+    worker: which one runs the adapter, `lagometer-worker` (library: a shared one) or `python`
     (library: a Python module, which needs python_package);
     scope: `process` (only within one process), `host` (between the processes of a host), `network`;
-    dlopen_flags, environment, preload, daemons: what must hold before the library is opened;
+    dlopen_flags, environment, preload, daemons: what the library needs before it is loaded;
     shared_memory: patterns of the names in /dev/shm that a process of it leaves behind when it is killed;
-    message_queues: the same of POSIX message queues, as /dev/mqueue names them;
+    message_queues: the same for POSIX message queues, as /dev/mqueue names them;
     interoperates_with: adapters whose subscribers understand this one's publishers; own_types: payload types
-    that none of them does, since they look different on the wire;
-    stacks_on: the option that names the adapter that this one wraps, whose abilities it has;
-    libraries: whose the loaded libraries are;
-    compiled_in: what of the middleware its library holds, such as templates: whose code allocates there can't
-    be told;
-    traps: known traps, held against each cell's figures afterwards.
+    that none of them understands, since they look different on the wire;
+    stacks_on: the option that names the adapter that this one wraps and inherits abilities from;
+    libraries: who owns the loaded libraries;
+    compiled_in: parts of the middleware in its library, such as templates: allocations there have no known
+    owner;
+    traps: known traps, checked against each cell's figures afterwards.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")

@@ -42,7 +42,7 @@ def problems_of(error: ValidationError, path: Path) -> list[Problem]:
 def _explained(
     kind: str, location: tuple[int | str, ...], value: object, message: str, context: dict[str, Any]
 ) -> tuple[str, str]:
-    """What was wrong, and what to do about it."""
+    """What is wrong, and a hint."""
     if kind == "extra_forbidden":
         return f"unknown key '{location[-1]}'", nearest(str(location[-1]), _keys_at(location[:-1]))
     if kind == "literal_error":
@@ -70,7 +70,7 @@ def _keys_at(location: tuple[int | str, ...]) -> list[str]:
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The object's class that an annotation, of a list or a dictionary say, is about."""
+    """The class of the object in an annotation, for example of a list or a dictionary."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_model_in, get_args(annotation))), None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapters that wrap another one: they can do what the wrapped adapter can."""
+"""Adapters that wrap another one: they have the abilities of the wrapped adapter."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ INHERITED = (
 
 
 def stand(adapters: Mapping[str, Adapter], options: Options) -> dict[str, Adapter]:
-    """The adapters, each that wraps another with what it inherits from it (of the payload types, those
+    """The adapters; each that wraps another has what it inherits from it (of the payload types, only those
     that it knows itself). Raises BadInput.
 
-    Its messages are those of the wrapped adapter: the two understand each other, and the same others.
+    It sends the wrapped adapter's messages: the two understand each other, and the same others.
     """
     result = dict(adapters)
     for name, adapter in adapters.items():
@@ -47,7 +47,7 @@ def stand(adapters: Mapping[str, Adapter], options: Options) -> dict[str, Adapte
 
 
 def _base(name: str, key: str, adapters: Mapping[str, Adapter], options: Options) -> Adapter | None:
-    """None: the study does not say, and the usual one is not there."""
+    """None: the study does not name one, and the usual one is not available."""
     choice = options.get(name, {}).get(key)
     wanted = str(choice or adapters[name].sidecar.options[key].default)
     base = adapters.get(wanted)
@@ -65,10 +65,10 @@ def _base(name: str, key: str, adapters: Mapping[str, Adapter], options: Options
 
 def _standing(adapter: Adapter, base: Adapter, options: Options) -> Adapter:
     inherited = {key: getattr(base.sidecar, key) for key in INHERITED}
-    # It looks into messages, so it passes on no type that it does not know.
+    # It reads messages, so it forwards no type that it does not know.
     base_types, known = base.sidecar.abilities.types, adapter.sidecar.abilities.types
     types = tuple(kind for kind in base_types if kind in known)
-    # What is an extension of the wrapped one's, it does not offer.
+    # It does not offer an extension of the wrapped adapter.
     overrides = {"types": types, "executor": adapter.sidecar.abilities.executor}
     inherited["abilities"] = base.sidecar.abilities.model_copy(update=overrides)
     inherited["interoperates_with"] = (*base.sidecar.interoperates_with, base.name)

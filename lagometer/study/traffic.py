@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the messages of a topic are: what the workload says of the topic, and the cell's factors elsewhere."""
+"""The messages of a topic: from the workload's settings of the topic, otherwise from the cell's factors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAYLOAD_BYTES_MAX = 1 << 30
 
 @dataclass(frozen=True)
 class TopicSettings:
-    """What a workload file says of one topic; None follows the cell's factors.
+    """A workload file's settings of one topic; None follows the cell's factors.
 
     payload_bytes or payload: a size, or a distribution of sizes; adapter: a name, or `publisher+subscriber`.
     """
@@ -37,7 +37,7 @@ class TopicSettings:
     adapter: str | None = None
 
 
-# The fields of `Factors` that a topic may have of its own.
+# The fields of `Factors` that a topic may override.
 TOPIC_FIELDS = frozenset(field.name for field in fields(TopicSettings)) - {"payload"}
 
 
@@ -47,7 +47,7 @@ class Traffic:
 
     payload_bytes: the largest; deadline_period_ns, lifespan_ns: 0 for none; liveliness: in its canonical
     spelling; partition: a name, or `none`; instances: 0 without a key; sizes_bytes: of message `sequence`
-    modulo their number, empty where all have `payload_bytes`.
+    modulo their number, empty if all have `payload_bytes`.
     """
 
     adapter: str
@@ -68,7 +68,7 @@ class Traffic:
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """Those that are on."""
+        """The policies that are on."""
         enabled: dict[Policy, bool] = {
             "deadline": self.deadline_period_ns > 0,
             "lifespan": self.lifespan_ns > 0,
@@ -95,12 +95,12 @@ class Traffic:
 
     @property
     def adapters(self) -> tuple[str, ...]:
-        """Both, each once."""
+        """The adapters of both ends, each once."""
         return tuple(dict.fromkeys((self.publisher_adapter, self.subscriber_adapter)))
 
 
 def traffic_of(settings: TopicSettings, default: Traffic, seed: str) -> Traffic:
-    """What a topic with these settings carries where other topics carry `default`; `seed` decides drawn
+    """What a topic with these settings carries if other topics carry `default`; `seed` determines drawn
     sizes."""
     overrides = {field.name: getattr(settings, field.name) for field in fields(settings)}
     payload = overrides.pop("payload")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading values out of a study's tree; errors name the file, the line, the key and the nearest valid word.
+"""Reads values from a study's tree; errors name the file, the line, the key and the nearest valid word.
 
 All problems of a file are collected, so that one run of a command names them all.
 """
@@ -30,7 +30,7 @@ class Problems:
         self._problems: list[Problem] = []
 
     def add(self, message: str, line: int | None, key: str = "", hint: str = "") -> None:
-        """Notes a problem of the value under `key` (dotted) on `line`."""
+        """Adds a problem with the value of `key` (dotted) on `line`."""
         location = f"{self.source}:{line}" if line is not None else self.source
         self._problems.append(Problem(message, f"{location}: {key}" if key else location, hint))
 
@@ -44,7 +44,7 @@ class Problems:
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """A hint at the valid word that is meant, or the list of them all."""
+    """A hint: the valid word that the user probably meant, or the list of all."""
     words = list(valid)
     name_by_folded = {name.lower(): name for name in reversed(words)}
     matches = difflib.get_close_matches(word.lower(), name_by_folded, n=1, cutoff=0.5)
@@ -59,7 +59,7 @@ def is_null(value: Tree) -> bool:
 
 
 def scalars(value: Tree, key: str, problems: Problems) -> tuple[Scalar, ...]:
-    """The single values of a key that takes one value or a list of them."""
+    """The single values of a key that takes one value or a list."""
     if isinstance(value, Scalar):
         return (value,)
     if isinstance(value, Entries):
@@ -78,7 +78,7 @@ def scalars(value: Tree, key: str, problems: Problems) -> tuple[Scalar, ...]:
 
 
 def single(value: Tree, key: str, problems: Problems) -> Scalar | None:
-    """The one value of a key that takes no list; None after noting a problem."""
+    """The one value of a key that takes no list; None after adding a problem."""
     if isinstance(value, Scalar) and not is_null(value):
         return value
     if isinstance(value, Scalar):
@@ -90,7 +90,7 @@ def single(value: Tree, key: str, problems: Problems) -> Scalar | None:
 
 
 def parsed(value: Scalar, key: str, parse: Callable[[str], T], problems: Problems) -> T | None:
-    """The value of `parse`; None after noting a problem. `parse` raises UnitError."""
+    """The value of `parse`; None after adding a problem. `parse` raises UnitError."""
     if is_null(value):
         problems.add("has no value", value.line, key, "write one, or leave it out")
         return None
@@ -102,7 +102,7 @@ def parsed(value: Scalar, key: str, parse: Callable[[str], T], problems: Problem
 
 
 def word_parser(valid: Sequence[str]) -> Callable[[str], str]:
-    """A parser that accepts these words alone."""
+    """A parser that accepts only these words."""
 
     def parse(text: str) -> str:
         if text in valid:
@@ -120,7 +120,7 @@ def text_parser(text: str) -> str:
 
 
 def boolean_hint(value: Scalar) -> str:
-    """A word on YAML's trap, if this is one of the words that some YAML readers take for true or false."""
+    """A hint at YAML's trap, if some YAML readers read this word as true or false."""
     if value.plain and value.text.lower() in _BOOLEAN_WORDS:
         return f"an unquoted {value.text} is a boolean to YAML; a word is expected here"
     return ""
@@ -140,10 +140,10 @@ def name_parser(subject: str) -> Callable[[str], str]:
 
 @dataclass(frozen=True)
 class Names:
-    """A key with parts that have names, and what is said where one is wrong.
+    """A key whose parts have names, and the messages for wrong ones.
 
-    key, a_part: what it is called; empty: what a part without anything under it does; write: what to write
-    under a part; taken: the name that no part may have, and what it is.
+    key, a_part: their names in messages; empty: what a part without content does; write: what to write in a
+    part; taken: the reserved name, and its meaning.
     """
 
     key: str
@@ -156,7 +156,7 @@ class Names:
 def named_parts(
     value: Tree, names: Names, problems: Problems, lines: dict[str, int | None] | None = None
 ) -> Iterator[tuple[str, Entries]]:
-    """The parts of `key: {name: {...}}`, by name; notes their lines, and what is wrong."""
+    """The parts of `key: {name: {...}}`, by name; adds their lines, and problems."""
     if not isinstance(value, Entries) or not value.entries:
         problems.add(
             f"has no {names.key} under it", value.line, names.key, f"write `name: {{{names.write}}}`"
@@ -178,8 +178,8 @@ def named_parts(
 
 
 def option_value(text: str, plain: bool) -> bool | int | float | str:
-    """An adapter's option by the rules of YAML 1.2: true, false, numbers; anything else is text, as
-    is all in quotes."""
+    """An adapter's option by the rules of YAML 1.2: true, false, numbers; anything else is text, and so is
+    everything in quotes."""
     if plain and text in ("true", "false"):
         return text == "true"
     if plain and re.fullmatch(r"-?(0|[1-9][0-9]*)", text):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variants: named sets of adapters' options and environment variables, compared within one study.
 
-A variant is a value of the factor `variant`, so trials of all variants stand in the same randomised blocks.
+A variant is a value of the factor `variant`, so trials of all variants are in the same randomised blocks.
 `none` is the study without one.
 """
 
@@ -42,12 +42,12 @@ class Variant:
         return bool(self.environment) or any(self.options.get(name) for name in adapters)
 
     def over(self, options: Options) -> dict[str, dict[str, OptionValue]]:
-        """These options, and the variant's in their place."""
+        """These options, overridden by the variant's."""
         names = dict.fromkeys((*options, *self.options))
         return {name: {**options.get(name, {}), **self.options.get(name, {})} for name in names}
 
     def joined(self, other: Variant) -> Variant:
-        """Both at once."""
+        """Both variants at once."""
         return Variant(other.over(self.options), {**self.environment, **other.environment})
 
     def as_json(self) -> dict[str, object]:
@@ -113,7 +113,7 @@ def read_option(key: Scalar, value: Tree, problems: Problems) -> dict[str, Varia
 
 
 def combined(chosen: Mapping[str, Variant], by_option: list[dict[str, Variant]]) -> dict[str, Variant]:
-    """Every combination of the variants that the study names and of the values of single options."""
+    """Every combination of the study's named variants and the values of single options."""
     sets = [chosen, *by_option] if chosen else by_option
     variants: dict[str, Variant] = {}
     for parts in itertools.product(*(variant_set.items() for variant_set in sets)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to ask for instead, where a cell asks its adapters for more than they declare."""
+"""What to change if a cell needs more than its adapters declare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ABILITIES = {
 
 @dataclass(frozen=True)
 class Instead:
-    """A factor of a study and a value that all adapters of the cell have."""
+    """A factor of a study and a value that all adapters of the cell support."""
 
     factor: str
     value: str
@@ -30,12 +30,12 @@ class Instead:
 
 
 def way_out(cell: Cell, adapters: Mapping[str, Adapter]) -> tuple[Instead, ...]:
-    """The factors to change so that no adapter's declared ability or limit stands in the way.
+    """The factors to change so that no adapter's declared ability or limit excludes the cell.
 
-    Empty if none does, or if nothing is offered that would help.
+    Empty if none does, or if no alternative would help.
     """
     factors, names = cell.factors, cell.adapters
-    # Where every topic has an adapter of its own, the factor's may be none of them.
+    # If every topic has its own adapter, the factor's value need not be an adapter.
     if any(name not in adapters for name in (*names, factors.subscriber_adapter)):
         return ()
     sides = [adapters[name].sidecar for name in names]
@@ -60,7 +60,7 @@ def way_out(cell: Cell, adapters: Mapping[str, Adapter]) -> tuple[Instead, ...]:
 
 
 def _depth_max(cell: Cell, adapters: Mapping[str, Adapter]) -> int | None:
-    """The deepest queue that all adapters of the cell keep; None: no limit is known."""
+    """The deepest queue that all adapters of the cell support; None: no limit is known."""
     factors = cell.factors
     limits = [
         adapters[name].sidecar.limits for name in (factors.publisher_adapter, factors.subscriber_adapter)

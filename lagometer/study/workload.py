@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads that are built in, and the search for those that are files (docs/WORKLOADS.md)."""
+"""The built-in workloads, and the search for workload files (docs/WORKLOADS.md)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ NODES_MAX = 1000
 _FAMILY = re.compile(r"(pipeline|fanout|fanin)-([1-9][0-9]{0,5})")
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-# In a checkout the folder lies beside the package; `pip install` puts it inside.
+# In a checkout the folder is next to the package; `pip install` puts it inside.
 SHIPPED_FOLDERS = (_PACKAGE.parent / "workloads", _PACKAGE / "workloads")
 
 
 def find_workload(text: str, folder: Path) -> Graph:
-    """The graph that a study means by `text`: a built-in, a name in a `workloads` folder, a file's path.
+    """The graph that `text` names in a study: a built-in, a name in a `workloads` folder, or a file's path.
 
-    folder: where relative paths start (the study's own folder), tried before the working directory. Raises
-    UnitError for a workload that is not known, BadInput for a file that is not valid.
+    folder: tried first for relative paths (the study's own folder), before the working directory. Raises
+    UnitError for an unknown workload, BadInput for an invalid file.
     """
     built_in = built_in_workload(text)
     if built_in is not None:
@@ -60,7 +60,7 @@ def built_in_workload(text: str) -> Graph | None:
 
 
 def _from_file(path: Path) -> Graph:
-    """A file's graph; it may not bear a built-in's name, since results of the two would look alike."""
+    """A file's graph. It must not have a built-in's name, since their results would look alike."""
     graph = load_workload(path)
     if graph.name in _SINGLES or _FAMILY.fullmatch(graph.name):
         raise BadInput(f"the name '{graph.name}' is a built-in workload's", f"{path}: name", "choose another")
@@ -68,8 +68,8 @@ def _from_file(path: Path) -> Graph:
 
 
 def _pingpong() -> Graph:
-    """Two nodes, one message under way: ping sends when the answer to the last is there. Rates do
-    not apply."""
+    """Two nodes, one message in flight: ping sends when it has the answer to the last one. Rates do not
+    apply."""
     return Graph(
         name="pingpong",
         nodes=(Node("ping"), Node("pong")),
@@ -82,7 +82,7 @@ def _pingpong() -> Graph:
 
 
 def _roundtrip() -> Graph:
-    """Ping sends at a rate, whatever became of earlier messages; pong echoes each."""
+    """Ping sends at a rate, whatever happened to earlier messages; pong echoes each."""
     return Graph(
         name="roundtrip",
         nodes=(Node("ping"), Node("pong")),
@@ -123,7 +123,7 @@ def _fanout(name: str, size: int) -> Graph:
 
 
 def _fanin(name: str, size: int) -> Graph:
-    """`size` sources, a topic each, one sink that handles every message as it comes."""
+    """`size` sources, each with a topic, and one sink that handles every message when it arrives."""
     sources = tuple(f"source-{number}" for number in range(1, size + 1))
     topics = tuple(f"t{number}" for number in range(size))
     return Graph(
@@ -148,7 +148,7 @@ _FAMILIES: dict[str, tuple[Callable[[str, int], Graph], int]] = {
 
 
 def _examples(text: str) -> list[str]:
-    """Built-in names to compare a misspelt one with: of its own size, if it ends in one."""
+    """Built-in names to compare a misspelled one with: of its own size, if it ends in one."""
     size = re.search(r"-?([0-9]+)$", text)
     number = size[1] if size else "N"
     return [*_SINGLES, *(f"{family}-{number}" for family in _FAMILIES)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The groups and chains of a workload file: which nodes belong together, and which ways have a name."""
+"""The groups and chains of a workload file: which nodes belong together, and which paths have a name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lagometer.study.values import Problems, name_parser, nearest, parsed, scala
 
 GROUP_KEYS = ("nodes", "cpus", "scheduling", "priority")
 RESERVED = "end-to-end"
-WAYS_MAX = 1000  # ways that are looked at to find one that a chain may mean
+WAYS_MAX = 1000  # paths that are examined to find the one that a chain means
 
 
 def read_groups(value: Tree, nodes: Sequence[str], problems: Problems) -> tuple[Group, ...]:
@@ -96,7 +96,7 @@ def read_chains(value: Tree, graph: Graph, problems: Problems) -> tuple[Chain, .
 def _edges(
     items: tuple[str, ...], graph: Graph, line: int | None, where: str, problems: Problems
 ) -> tuple[Edge, ...]:
-    """The one way that passes these topics and nodes in turn; empty after noting a problem."""
+    """The only path through these topics and nodes in turn; empty after adding a problem."""
     topics = {stream.topic for stream in graph.streams}
     known = {*topics, *graph.node_names}
     for item in items:
@@ -128,8 +128,8 @@ def _edges(
 
 
 def _ways(items: tuple[str, ...], topics: set[str], graph: Graph) -> Iterator[tuple[Edge, ...]]:
-    """All ways: two nodes in a row have an edge between them, a topic is one edge."""
-    steps: list[tuple[str | None, str | None, str | None]] = []  # publisher, topic, subscriber, each if named
+    """All paths: two nodes in a row have an edge between them, a topic is one edge."""
+    steps: list[tuple[str | None, str | None, str | None]] = []  # publisher, topic, subscriber; each if named
     previous: str | None = None
     for index, item in enumerate(items):
         following = items[index + 1] if index + 1 < len(items) else None
@@ -163,7 +163,7 @@ def _follow(
 
 
 def _leads(preceding: Edge, following: Edge, graph: Graph) -> bool:
-    """Whether what one edge brings may cause what the other carries."""
+    """Whether messages on the first edge may cause those on the second."""
     if following.stream in graph.answered:
         return preceding.stream == graph.answered[following.stream]
     return preceding.subscriber == following.publisher and any(

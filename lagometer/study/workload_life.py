@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """When the nodes of a workload file join and leave.
 
-A node that restarts is two: one that leaves, and one of the same rules that joins in its place.
+A node that restarts is two nodes: one that leaves, and one with the same rules that joins in its place.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from lagometer.study.graph import Group, Node
 from lagometer.study.values import Problems, parsed, single
 from lagometer.units import parse_duration_ns
 
-AGAIN = "-again"  # at the end of the name of a node, or group, that comes back
+AGAIN = "-again"  # suffix of the name of a node, or group, after a restart
 OF_NODES = ("start", "stop", "restart")
 
 
 def read_life(node: str, value: Tree, problems: Problems) -> tuple[Node, ...]:
-    """The node with the times at which it joins and leaves, and the one that comes in its place, if it
-    restarts."""
+    """The node with the times at which it joins and leaves and, if it restarts, the node that replaces it."""
     entries = value.entries if isinstance(value, Entries) else ()
     times = {}
     for key, item in entries:
@@ -42,7 +41,7 @@ def read_life(node: str, value: Tree, problems: Problems) -> tuple[Node, ...]:
 
 
 def check_names(nodes: Sequence[Node], described: Entries, problems: Problems) -> None:
-    """Notes a node that has the name of one that comes again."""
+    """Reports a node that has the name of a restarted one."""
     restarted = {node.name for node in nodes if node.again_of}
     for key, _ in described.entries:
         if key.text in restarted:
@@ -51,7 +50,7 @@ def check_names(nodes: Sequence[Node], described: Entries, problems: Problems) -
 
 
 def groups_again(groups: Sequence[Group], nodes: Sequence[Node]) -> tuple[Group, ...]:
-    """The groups, and behind each one for those of its nodes that come again."""
+    """The groups; after each, a group for those of its nodes that restart."""
     new_names = {node.again_of: node.name for node in nodes if node.again_of}
     result: list[Group] = []
     for group in groups:

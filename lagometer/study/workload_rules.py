@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of a workload file: the rules by which each acts, and whether they fit together."""
+"""The nodes of a workload file: the rules that each follows, and whether they fit together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULE_KEYS = (
     *OF_ACTIONS,
 )
 NODE_KEYS = ("rules", *OF_NODES, *RULE_KEYS)
-# A closed loop is only built in (pingpong): what end-to-end means in any other loop is not settled.
+# A closed loop exists only as a built-in (pingpong): end-to-end is not defined in any other loop.
 TRIGGERS = ("timer", "any", "all", "request", "reply", "goal", "result")
 NAMED_BY = {"request": "service", "reply": "service", "goal": "action", "result": "action"}
 STEPS_MAX = 100
@@ -36,12 +36,12 @@ _NAMES = {"requests": "a service", "goals": "an action"}
 
 @dataclass(frozen=True)
 class PlacedRule:
-    """A rule, and where it stands.
+    """A rule, and its place in the file.
 
     requests, goals: services and actions that the rule sends a request or a goal to; side: `request`,
-    `reply`, `goal` or `result` where one of these triggers it, of this service or action; steps: of a goal,
-    each of which ends with feedback; replies: it answers the request; made: by lagometer, so that a topic
-    may be in several rules.
+    `reply`, `goal` or `result` if one of these triggers it; service, action: of that trigger; steps: of a
+    goal, each of which ends with feedback; replies: it answers the request; made: by lagometer, so that a
+    topic may be in several rules.
     """
 
     rule: Rule
@@ -136,7 +136,7 @@ def _rule(
 
 
 def _check_side(placed: PlacedRule, key_names: set[str], problems: Problems) -> None:
-    """Notes what a rule of a service or an action lacks, and what it has too much."""
+    """Reports keys that a rule of a service or an action lacks, and keys that it must not have."""
     wanted = NAMED_BY.get(placed.side)
     if wanted is not None and wanted not in key_names:
         message, hint = f"does not say of which {wanted}", f"write `{wanted}: NAME`"
@@ -214,7 +214,7 @@ _OF_PLACED: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 def check_rule(placed: PlacedRule, rules: tuple[Rule, ...], problems: Problems) -> None:
-    """Notes what of one rule does not fit together with the others."""
+    """Reports how a rule contradicts the others."""
     rule = placed.rule
     published = {topic for other in rules for topic in other.writes}
     subscribed = {topic for other in rules for topic in other.subscribes}
@@ -244,9 +244,9 @@ def check_rule(placed: PlacedRule, rules: tuple[Rule, ...], problems: Problems) 
 
 
 def cycle(rules: tuple[Rule, ...]) -> list[str]:
-    """The nodes of one circle in which a message would cause the next for ever, or nothing.
+    """The nodes of one cycle in which a message would cause the next one forever, or nothing.
 
-    A timer cuts a circle, and so does a topic that is only used: neither is triggered by what comes round.
+    A timer breaks a cycle, and so does a topic that is only used: the returning message triggers neither.
     Iterative, since a graph may be deeper than Python's stack.
     """
     relays = [rule for rule in rules if rule.reads and rule.writes and rule.trigger != "timer"]
@@ -273,9 +273,9 @@ def cycle(rules: tuple[Rule, ...]) -> list[str]:
 
 
 def without_feedback(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """The rules with what a timer reads of its own consequences among what it uses.
+    """The rules; where a timer reads its own consequences, these topics move to `uses`.
 
-    Else the way from a message back to the one that began its chain would go round for ever.
+    Otherwise the path from a message back to the root of its chain would never end.
     """
     adjusted = list(rules)
     for index, rule in enumerate(adjusted):

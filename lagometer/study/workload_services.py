@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request and reply in a workload file: services, and actions, which are made of services and a topic.
+"""Request and reply in a workload file: services, and actions, which consist of services and a topic.
 
 A service becomes topics of the graph: `NAME.request`, to the server, and `NAME.reply` to each client, with
-the client's name behind it where there are several. An action is a service `NAME.goal`, which answers at
-once; a service `NAME.result`, whose server carries the goal out; and a topic `NAME.feedback`.
+the client's name appended if there are several. An action is a service `NAME.goal`, which answers at once; a
+service `NAME.result`, whose server executes the goal; and a topic `NAME.feedback`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ PARTS = ("goal", "feedback", "result")
 
 @dataclass(frozen=True)
 class Served:
-    """What is left of services: rules that only know topics, the services, and for each client of each the
-    topics that its request and the reply to it pass."""
+    """The result of resolving services: rules that use only topics, the services, and for each client of each
+    service the topics of its request and reply."""
 
     placed: list[PlacedRule]
     services: tuple[Service, ...]
@@ -32,7 +32,7 @@ class Served:
 
 
 def with_services(placed_rules: Sequence[PlacedRule], problems: Problems) -> Served:
-    """The rules with topics in place of services and actions; notes what does not fit together."""
+    """The rules with topics instead of services and actions; reports contradictions."""
     problem_count = len(problems)
     rules, ways = _without_actions(list(placed_rules), problems)
     names = list(
@@ -61,7 +61,7 @@ def with_services(placed_rules: Sequence[PlacedRule], problems: Problems) -> Ser
 
 
 def _service(name: str, rules: Sequence[PlacedRule], problems: Problems) -> Service | None:
-    """A service with its server and clients; None after noting a problem."""
+    """A service with its server and clients; None after adding a problem."""
     clients = tuple(
         dict.fromkeys(placed_rule.rule.node for placed_rule in rules if name in placed_rule.requests)
     )
@@ -101,7 +101,7 @@ def _service(name: str, rules: Sequence[PlacedRule], problems: Problems) -> Serv
 
 
 def _plain(placed: PlacedRule, services: Sequence[Service]) -> PlacedRule:
-    """A rule with topics in place of services."""
+    """A rule with topics instead of services."""
     rule, by_name = placed.rule, {service.name: service for service in services}
     requests = tuple(by_name[name].request for name in placed.requests)
     if placed.side == "request":
@@ -117,7 +117,7 @@ def _plain(placed: PlacedRule, services: Sequence[Service]) -> PlacedRule:
 
 
 def _implied(services: Sequence[Service], rules: Sequence[PlacedRule]) -> Iterator[PlacedRule]:
-    """Where a client has no rule for the replies, they end there."""
+    """If a client has no rule for the replies, they end at the client."""
     for service in services:
         for client in service.clients:
             if not any(
@@ -133,7 +133,7 @@ def _implied(services: Sequence[Service], rules: Sequence[PlacedRule]) -> Iterat
 def _without_actions(
     placed_rules: list[PlacedRule], problems: Problems
 ) -> tuple[list[PlacedRule], list[tuple[str, tuple[str, ...]]]]:
-    """The rules with services in place of actions, and the way of each action's goals to their results."""
+    """The rules with services instead of actions, and the paths from each action's goals to their results."""
     names = list(
         dict.fromkeys(
             name
@@ -183,8 +183,8 @@ def _note_action(
 
 
 def _as_services(placed: PlacedRule, name: str) -> Iterator[PlacedRule]:
-    """One rule where the action `name` is services. A server carries a goal out in steps, each of which ends
-    with feedback; the last step's result is the reply."""
+    """One rule with the action `name` as services. A server executes a goal in steps, each of which ends with
+    feedback; the last step's result is the reply."""
     if name in placed.goals:
         goals = tuple(goal for goal in placed.goals if goal != name)
         placed = replace(placed, goals=goals, requests=(*placed.requests, f"{name}.goal"))
@@ -205,7 +205,7 @@ def _as_services(placed: PlacedRule, name: str) -> Iterator[PlacedRule]:
 
 
 def _client_rules(name: str, clients: Sequence[str], server: PlacedRule) -> Iterator[PlacedRule]:
-    """A client asks for the result of a goal when that is accepted, and takes the feedback."""
+    """A client requests the result of a goal once the goal is accepted, and takes the feedback."""
     for client in clients:
         template = PlacedRule(Rule(client, "any", work_ns=0), None, f"nodes.{client}")
         yield replace(template, side="reply", service=f"{name}.goal", requests=(f"{name}.result",), made=True)
@@ -230,7 +230,7 @@ def _ways_of(name: str, clients: Sequence[str]) -> list[tuple[str, tuple[str, ..
 def service_chains(
     ways: Sequence[tuple[str, tuple[str, ...]]], graph: Graph, file_chains: Sequence[Chain]
 ) -> tuple[Chain, ...]:
-    """A chain for each way of a request and its reply, unless the file gives that name to one of its own."""
+    """A chain for each path of a request and its reply, unless the file gives that name to its own chain."""
     names = {chain.name for chain in file_chains}
     chains = []
     for name, topics in ways:
@@ -247,7 +247,7 @@ def service_chains(
 def read_services(
     keys: dict[str, Tree], services: Sequence[Service], problems: Problems
 ) -> Iterator[tuple[str, str, Entries]]:
-    """What the keys `services` and `actions` say of each topic: its name, where it stands, its settings."""
+    """The settings of each topic in the keys `services` and `actions`: its name, its place, its settings."""
     by_name = {service.name: service for service in services}
     actions = {name.removesuffix(".goal") for name in by_name if name.endswith(".goal")}
     for key, valid, known in (
@@ -300,5 +300,5 @@ def _topics_of(name: str, part: str, services: dict[str, Service]) -> tuple[str,
 
 
 def reliable(settings: TopicSettings) -> TopicSettings:
-    """Requests and replies are reliable, as of every middleware that has them, unless the file says else."""
+    """Requests and replies are reliable, as in every middleware that has them, unless the file sets it."""
     return settings if settings.reliability is not None else replace(settings, reliability="reliable")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topics of a workload file: what each says of payload, type, QoS, domain and adapter."""
+"""The topics of a workload file: payload, type, QoS, domain and adapter of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FACTOR_KEYS = (
     "adapter",
 )
 TOPIC_KEYS = (*FACTOR_KEYS, "deadline")
-DEADLINE = "deadline_period"  # the factor that the key `deadline` of a topic stands for
+DEADLINE = "deadline_period"  # the factor that a topic's key `deadline` sets
 
 
 def read_topics(
@@ -42,9 +42,9 @@ def read_topics(
     folder: Path,
     problems: Problems,
 ) -> tuple[dict[str, TopicSettings], dict[str, ContentFile]]:
-    """The key `topics`, and the files that payloads are filled from, by the name that stands for each.
+    """The key `topics`, and the files that payloads are filled from, by their names in it.
 
-    described: topics that other keys describe: name, where, settings.
+    described: topics that other keys describe: name, place, settings.
     """
     contents: dict[str, ContentFile] = {}
     settings = {topic: _topic(item, where, folder, contents, problems) for topic, where, item in described}

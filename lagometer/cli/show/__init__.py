@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lagometer show`: one file for each part of what it prints."""
+"""`lagometer show`: one file for each part of its output."""

@@ -18,7 +18,7 @@ OTHERS_NAMED = 3
 
 
 def render_answer(answers: Sequence[Fastest], console: Console) -> None:
-    """Prints a few lines for each payload; nothing where there is no table at a glance."""
+    """Prints a few lines for each payload; nothing without a table at a glance."""
     from rich.markup import escape
 
     if not answers:

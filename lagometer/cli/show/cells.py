@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of whole cells beside latency: deadlines, tails with losses, interference."""
+"""`lagometer show`: whole cells apart from latency: deadlines, tails with losses, interference."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ INFINITE = "∞"
 
 
 def cells_as_json(summary: Summary, edge: str | None, cell: str | None) -> Row:
-    """`deadlines`, `lost_as_infinite` and `interference` of the cells and edges chosen, as the report has
-    them."""
+    """`deadlines`, `lost_as_infinite`, `interference` of the selected cells and edges, as in the report."""
     deadlines, tails, loads = _found(summary, edge, cell)
     return {
         "deadlines": [deadline.model_dump() for deadline in deadlines],
@@ -35,9 +34,9 @@ def cells_as_json(summary: Summary, edge: str | None, cell: str | None) -> Row:
 
 
 def render_cells(summary: Summary, console: Console, edge: str | None, cell: str | None) -> None:
-    """Prints a table of each, over the valid trials of every cell; nothing where there is nothing to say.
+    """Prints a table of each, over the valid trials of every cell; omits empty tables.
 
-    Where no cell has several trials, the tails of the single ones say it all (`show_noise.render_lost`).
+    If no cell has several trials, the tails of the single trials suffice (`show_noise.render_lost`).
     """
     deadlines, tails, loads = _found(summary, edge, cell)
     if deadlines:
@@ -57,7 +56,7 @@ def render_cells(summary: Summary, console: Console, edge: str | None, cell: str
 def _found(
     summary: Summary, edge: str | None, cell: str | None
 ) -> tuple[list[Deadline], list[LostTail], list[Interference]]:
-    """Those of the cells and edges chosen."""
+    """The rows of the selected cells and edges."""
 
     def chosen(row: Deadline | LostTail) -> bool:
         return _matches(row.cell, cell) and _matches(row.edge, edge or "end-to-end")
@@ -120,7 +119,7 @@ def _share_interval(deadline: Deadline) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in two or three figures, near the whole as many as what is missing needs; `-` for null."""
+    """A share with two or three digits; near 100 %, as many as the missing part needs; `-` for null."""
     if share is None:
         return "-"
     if share < 0.9 or share >= 1.0:
@@ -148,9 +147,9 @@ def _lost_table(tails: Sequence[LostTail]) -> Table:
 
 
 def with_lost(quantile: LostQuantile) -> str:
-    """A quantile with lost messages as infinite and its interval, if it has one."""
+    """A quantile with lost messages as infinite, and its interval if it has one."""
     text = INFINITE if quantile.infinite else duration_text(quantile.value_ns)
-    if not quantile.interval or quantile.low_ns is None:  # from infinite to infinite says nothing more
+    if not quantile.interval or quantile.low_ns is None:  # an interval from infinite to infinite adds nothing
         return text
     high = INFINITE if quantile.high_ns is None else duration_text(quantile.high_ns)
     return f"{text} ({duration_text(quantile.low_ns)} – {high})"
@@ -169,7 +168,7 @@ def _load_table(loads: Sequence[Interference]) -> Table:
 
 
 def achieved(per_second: float | None, unit: str) -> str:
-    """Work per second: bytes in MB, else stress-ng's operations; `-` for null."""
+    """Work per second: bytes in MB, otherwise stress-ng's operations; `-` for null."""
     if per_second is None:
         return "-"
     return f"{per_second / 1e6:.3g} MB/s" if unit == "bytes" else f"{per_second:.0f} op/s"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of named chains: the whole time and what it is made of."""
+"""`lagometer show`: named chains, the whole time and its parts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIGURES = {
 
 
 def render_chains(rows: Sequence[ChainRow], console: Console) -> None:
-    """Prints a line for each chain of each cell; columns that no chain has are left out."""
+    """Prints a line for each chain of each cell; omits columns that no chain has."""
     from rich.markup import escape
 
     if not rows:

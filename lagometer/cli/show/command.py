@@ -160,7 +160,7 @@ def _verdict(row: Row) -> str:
 
 
 def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[list[Row], str | None]:
-    """Without samples there are no intervals, and the second says why; the rows are there all the same."""
+    """The estimates; without samples, none and the reason. The table's rows need no samples."""
     from lagometer.cli.show.estimates import estimate_rows
     from lagometer.store.errors import CampaignError
 
@@ -171,7 +171,7 @@ def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[
 
 
 def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
-    """The rows asked for, in the order of the study. Raises BadInput if a glob matches nothing."""
+    """The selected rows, in study order. Raises BadInput if a glob matches nothing."""
     from lagometer.errors import BadInput
     from lagometer.summary.campaign import cell_factors
 
@@ -189,7 +189,7 @@ def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]
 
 
 def _of_cells(rows: Sequence[OfCell], cell: str | None) -> list[OfCell]:
-    """Those of the cells chosen."""
+    """The rows of the selected cells."""
     return [row for row in rows if fnmatch.fnmatchcase(row.cell, cell or "*")]
 
 
@@ -270,13 +270,13 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
 
 
 def _print_table(rows: list[Row], console: Console) -> None:
-    """As wide as it is in a file or a pipe; in a terminal that is narrower, cell by cell."""
+    """Prints the full width in a file, a pipe or a wide terminal; in a narrower terminal, cell by cell."""
     if not print_wide(_wide(rows), console, or_not=True):
         console.print(_stacked(rows, console.width))
 
 
 def _render_failed(rows: list[Row], console: Console) -> None:
-    """The trials that failed, each once, with the reasons; their figures are not shown."""
+    """Prints each failed trial once, with the reasons and without its figures."""
     from rich.markup import escape
 
     failed = {
@@ -332,12 +332,12 @@ def _wide(rows: list[Row]) -> Table:
 
 
 def _imported(rows: list[Row]) -> bool:
-    """Whether all of it is of another tool."""
+    """Whether all rows come from another tool."""
     return all(row.get("imported_from") for row in rows)
 
 
 def _stacked(rows: list[Row], width: int) -> Table:
-    """For a narrow terminal: each cell's id on a line of its own, and fewer figures under it."""
+    """For a narrow terminal: each cell's id on its own line, and fewer figures below it."""
     from rich.markup import escape
 
     imported = _imported(rows)

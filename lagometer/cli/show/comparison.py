@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison in the terminal: a verdict in a line per cell, a chart of the ratios, one verdict over all."""
+"""A comparison in the terminal: one verdict per cell, a chart of the ratios, and an overall verdict."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from lagometer.stats.compare.compare import CellComparison, QuantityComparison
 
 STYLES = {SLOWER: "red", FASTER: "green", MIXED: "yellow", NO_DIFFERENCE: "", NOT_COMPARABLE: "dim"}
-CHART_WIDTH = 41  # columns; odd, so that "as fast" has one of its own
+CHART_WIDTH = 41  # columns; odd, so that "as fast" has its own column
 REACH_MIN = 0.01  # of the logarithm: a chart spans at least ±1 %
 REACH_MAX = math.log(4.0)
 VALUE_LENGTH_MAX = 60
 
 
 def render(comparison: Comparison, console: Console) -> None:
-    """Prints all of it."""
+    """Prints the whole comparison."""
     console.print(f"A {comparison.a}\nB {comparison.b}", markup=False, style="dim", soft_wrap=True)
     for difference in comparison.differences:
         values = f"{_short(difference.a)} → {_short(difference.b)}"
@@ -84,7 +84,7 @@ def quantity_lines(cell: CellComparison) -> Iterator[str]:
 
 
 def cost_line(cell: CellComparison) -> str:
-    """What a message costs on both sides, since busy polling wins every comparison of latencies."""
+    """The cost of a message on both sides, since busy polling wins every comparison of latencies."""
     a, b = cell.cpu_per_message_a, cell.cpu_per_message_b
     sides = " → ".join(with_interval(cost.value_ns, cost.low_ns, cost.high_ns) for cost in (a, b))
     if not a.value_ns or b.value_ns is None:
@@ -97,7 +97,7 @@ def _effect(effect: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio as a change: +5.1 %; without an end ∞."""
+    """A ratio as a change: +5.1 %; ∞ without an end."""
     if ratio == math.inf:
         return "+∞"
     change = 100.0 * (ratio - 1.0)
@@ -105,7 +105,7 @@ def percent(ratio: float) -> str:
 
 
 def overall_words(comparison: Comparison) -> str:
-    """The verdict over all cells: how many are slower, faster."""
+    """The verdict over all cells: how many are slower and how many faster."""
     counts = {name: sum(cell.verdict == name for cell in comparison.cells) for name in STYLES}
     if comparison.verdict == NOT_COMPARABLE:
         return "nothing can be compared"
@@ -116,7 +116,7 @@ def overall_words(comparison: Comparison) -> str:
 
 
 def chart_reach(cells: Sequence[CellComparison]) -> float:
-    """How far the charts reach to both sides, as a logarithm: all intervals are in, as far as sensible."""
+    """The charts' half-width, as a logarithm: includes all intervals, up to a limit."""
     ends = [
         abs(math.log(end))
         for cell in cells
@@ -128,7 +128,7 @@ def chart_reach(cells: Sequence[CellComparison]) -> float:
 
 
 def chart(quantity: QuantityComparison, reach: float) -> str:
-    """The interval as a bar with the ratio on it; │ is where B is as fast as A, ‹ › where it goes on."""
+    """The interval as a bar with the ratio on it. │ marks equal speed; ‹ › mark a bar that goes on."""
     assert quantity.ratio is not None and quantity.low is not None and quantity.high is not None
 
     def column(ratio: float) -> int:
@@ -150,7 +150,7 @@ def chart(quantity: QuantityComparison, reach: float) -> str:
 
 
 def axis(reach: float) -> str:
-    """What the ends of the charts stand for."""
+    """The labels for the ends of the charts."""
     left, right = f"{percent(math.exp(-reach))} faster", f"slower {percent(math.exp(reach))}"
     return f"  {left}{right.rjust(CHART_WIDTH - len(left))}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of the daemons beside the workers: their part of CPU per message and memory."""
+"""`lagometer show`: the daemons' share of CPU per message and of memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 def render_daemons(campaign: Campaign, console: Console, cells: Collection[str]) -> None:
-    """Prints, of the cells that have daemons, medians over their valid trials: all, and the daemons' part."""
+    """For cells with daemons, prints medians over the valid trials: the total, and the daemons' share."""
     import polars as pl
     from rich.markup import escape
 

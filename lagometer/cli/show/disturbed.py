@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of preemption over the campaign, and of queues that build up."""
+"""`lagometer show`: preemption over the campaign, and queues that build up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RANKED_SHOWN = 3
 
 
 def render_preemption(preemption: Preemption | None, console: Console) -> None:
-    """Prints how much threads were switched out, what that did to the figures, and the worst trials."""
+    """Prints how much threads were preempted, the effect on the figures, and the worst trials."""
     if preemption is None:
         return
     console.print(

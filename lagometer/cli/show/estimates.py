@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of whole cells: quantiles with intervals, the control, the long trials."""
+"""`lagometer show`: whole cells: quantiles with intervals, the control, the long trials."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ QUANTITIES = ("latency_p50", "latency_p99")
 
 
 def estimate_rows(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
-    """The rows of estimates.parquet for the cells and edges chosen; none where no cell has trials enough.
+    """The rows of estimates.parquet for the selected cells and edges; empty if no cell has enough trials.
 
-    Raises CampaignError if they have to be made from samples that can't be read, or were never there.
+    Raises CampaignError if they must be computed from samples that are missing or unreadable.
     """
     from lagometer.stats.cell.campaign_estimates import campaign_estimates
 
@@ -45,13 +45,13 @@ def estimate_rows(campaign: Campaign, edge: str | None, cell: str | None) -> lis
 
 
 def most_valid_trials(campaign: Campaign) -> int:
-    """How many valid trials the cell with most of them has."""
+    """The largest number of valid trials of any cell."""
     valid = campaign.cells.filter("valid").group_by("cell").agg(pl.col("trial").n_unique())
     return int(valid["trial"].max() or 0) if valid.height else 0  # type: ignore[arg-type]
 
 
 def beside_rows(campaign: Campaign | None) -> list[Row]:
-    """The trials of the control, or the long ones: cell, trial, when, verdict, and figures end to end."""
+    """The trials of the control, or the long ones: cell, trial, time, verdict, and end-to-end figures."""
     if campaign is None:
         return []
     chosen = campaign.cells.filter(pl.col("edge") == "end-to-end").sort("started", "trial")
@@ -60,7 +60,7 @@ def beside_rows(campaign: Campaign | None) -> list[Row]:
 
 
 def long_rows(campaign: Campaign) -> list[Row]:
-    """The long trials likewise, each valid one with `short`: what the short trials of its cell say."""
+    """The same for the long trials; each valid one has `short`: the figures of its cell's short trials."""
     checks = {check.cell: asdict(check) for check in checks_of(campaign)}
     rows = beside_rows(campaign.long_trials)
     for row in rows:
@@ -95,7 +95,7 @@ def render_estimates(campaign: Campaign, console: Console, edge: str | None, cel
 
 
 def _cpu_per_message(campaign: Campaign) -> dict[str, TrialMedian]:
-    """Of each cell the median of its valid trials."""
+    """Cell → the median of its valid trials."""
     chosen = campaign.cells.filter(pl.col("valid") & (pl.col("edge") == "end-to-end"))
     rows = chosen.group_by("cell").agg("cpu_per_message_ns")
     return {cell: median_of_trials(values) for cell, values in rows.iter_rows()}
@@ -129,7 +129,7 @@ def _table(rows: list[Row], cpu_per_message: dict[str, TrialMedian]) -> Any:
 
 
 def _figures(row: Row, plus: bool = True) -> list[str]:
-    """A quantile, half of its interval's width relative to it, and the interval."""
+    """A quantile, its interval's half-width relative to it, and the interval."""
     if row["status"] != "ok":
         return ["-", *(["-"] * plus), _wanting(row)]
     low, high, estimate = row["low_ns"], row["high_ns"], row["estimate_ns"]
@@ -144,7 +144,7 @@ def _wanting(row: Row) -> str:
 
 
 def render_beside(campaign: Campaign, console: Console) -> None:
-    """Prints how steady the control was over the campaign, and the long trials beside the short ones."""
+    """Prints how steady the control was over the campaign, and the long trials next to the short ones."""
     control = [row for row in beside_rows(campaign.control) if row["valid"] and row["latency_p50_ns"]]
     if control:
         first, last = control[0]["latency_p50_ns"], control[-1]["latency_p50_ns"]
@@ -158,7 +158,7 @@ def render_beside(campaign: Campaign, console: Console) -> None:
 
 
 def _render_long_trials(campaign: Campaign, console: Console) -> None:
-    """A line for each long trial, and a warning for each figure outside the short trials' interval."""
+    """Prints a line for each long trial, and a warning for each figure outside the short trials' interval."""
     checks = checks_of(campaign)
     if checks:
         console.print("\n[bold]long trials[/], beside the estimates from the short ones", soft_wrap=True)
@@ -173,7 +173,7 @@ def _render_long_trials(campaign: Campaign, console: Console) -> None:
 
 
 def checks_of(campaign: Campaign) -> list[LongCheck]:
-    """The long trials beside the estimates; beside medians of the short trials where these can't be made."""
+    """The long trials next to the estimates, or next to medians of the short trials without estimates."""
     from lagometer.stats.cell.campaign_estimates import campaign_estimates
     from lagometer.store.errors import CampaignError
 
@@ -181,7 +181,7 @@ def checks_of(campaign: Campaign) -> list[LongCheck]:
         return []
     try:
         known = known_of(campaign_estimates(campaign))
-    except CampaignError:  # `render_estimates` has said so
+    except CampaignError:  # `render_estimates` has already reported it
         known = {}
     return long_checks(campaign, known)
 
@@ -197,6 +197,6 @@ def _beside(name: str, figure: LongFigure) -> str:
 
 
 def _range(rows: list[Row], column: str) -> str:
-    """The smallest and the largest of a figure; `-` where no row has it."""
+    """The smallest and the largest of a figure; `-` if no row has it."""
     known = [row[column] for row in rows if row[column] is not None]
     return f"{duration_text(min(known))} to {duration_text(max(known))}" if known else "-"

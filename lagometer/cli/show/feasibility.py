@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of what is possible at all, over payload."""
+"""`lagometer show`: what is feasible within the deadline, by payload."""
 
 from __future__ import annotations
 

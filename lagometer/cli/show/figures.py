@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures and tables for people's eyes: three digits and a unit, columns as wide as they need to be."""
+"""Figures and tables for people: three digits and a unit, columns as wide as necessary."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def new_table() -> Table:
 
 
 def print_wide(table: Table, console: Console, or_not: bool = False) -> bool:
-    """Prints a table unfolded where there is room: in a file, a pipe, a wide terminal, or with `--wide`; says
+    """Prints a table unfolded where it fits: in a file, a pipe, a wide terminal, or with `--wide`; returns
     whether it did.
 
-    Elsewhere it is printed row by row, each figure with its name, or not at all with `or_not`.
+    Otherwise prints it row by row, each figure with its name, or not at all with `or_not`.
     """
     from rich.measure import Measurement
 
@@ -47,7 +47,7 @@ def print_wide(table: Table, console: Console, or_not: bool = False) -> bool:
 
 
 def _row_by_row(table: Table, width: int) -> Table:
-    """The same for a narrow terminal: what a row is about, and below it each figure with its name."""
+    """The same for a narrow terminal: the first column's text, and below it each figure with its name."""
     grid = new_table()
     grid.show_header = False
     grid.add_column(overflow="fold")
@@ -72,20 +72,20 @@ def named_figures(named_texts: Sequence[tuple[str, str]], width: int) -> str:
         needed = Text.from_markup(pair).cell_len + 2
         if needed > left:
             lines.append("")
-            left = width - 2  # a table has a space at each side
+            left = width - 2  # a table has a space on each side
         lines[-1] += f"  {pair}"
         left -= needed
     return "\n".join(lines)
 
 
-# What a latency costs stands beside it: busy polling would win every table otherwise.
+# The cost is next to the latency, since busy polling would win every table otherwise.
 LOSSES = ("lost", "overwritten", "censored", "rejected")
 FIGURES = ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max", "blocked p50", "rate")
-# Many tools tell no more than the moments, and nothing of cost.
+# Many tools report only the moments, and no cost.
 IMPORTED_FIGURES = ("n", "lost", "min", "mean", "sd", "p50", "p90", "p99", "max")
 
 
-GROWS = " ↗"  # beside a p50 that depends on how long the trial is
+GROWS = " ↗"  # next to a p50 that depends on the trial's length
 
 
 def grows(row: Row) -> bool:
@@ -94,7 +94,7 @@ def grows(row: Row) -> bool:
 
 
 def within(row: Row) -> str:
-    """How far off a latency between two clocks may be; says so where that is more than p50 itself."""
+    """How uncertain a latency between two clocks is; marked if that is more than p50 itself."""
     bound_ns, p50_ns = row.get("clock_bound_ns"), row.get("latency_p50_ns")
     if not bound_ns:
         return ""
@@ -105,7 +105,7 @@ def within(row: Row) -> str:
 def figures(row: Row, imported: bool = False) -> dict[str, str]:
     """The figures of one row for people, by the names in FIGURES, or in IMPORTED_FIGURES.
 
-    `lost` sums up LOSSES, `-` where another tool told none of them.
+    `lost` sums up LOSSES, `-` if another tool reported none of them.
     """
     losses = [row[name] for name in LOSSES if row[name] is not None]
     rate = row["rate_achieved_hz"]
@@ -125,7 +125,7 @@ def figures(row: Row, imported: bool = False) -> dict[str, str]:
 
 
 def with_interval(value_ns: float | None, low_ns: float | None, high_ns: float | None) -> str:
-    """A time and its interval: 38.1 µs (37.9 – 38.6 µs); the time alone where there is no interval."""
+    """A time and its interval: 38.1 µs (37.9 – 38.6 µs); only the time without an interval."""
     if value_ns is None or low_ns is None or high_ns is None:
         return duration_text(value_ns)
     return f"{duration_text(value_ns)} ({span_text(low_ns, high_ns)})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of what was found: what happened, the number, the fix, the source."""
+"""`lagometer show`: the findings: what happened, the number, the fix, the source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CELLS_NAMED_MAX = 3
 
 
 def render_findings(findings: Sequence[Finding], console: Console, title: str = "findings") -> None:
-    """Prints each finding once, with the cells that it holds for; nothing where there is none."""
+    """Prints each finding once, with the cells that it applies to; nothing without findings."""
     from rich.markup import escape
 
     if not findings:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of the machine itself: how late it wakes a thread, what a hypervisor took."""
+"""`lagometer show`: the machine itself: how late it wakes a thread, and how much a hypervisor stole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUANTILES = {"p50": "p50_ns", "p99": "p99_ns", "p99.9": "p999_ns"}
 
 
 def render_floor(summary: Summary, console: Console) -> None:
-    """Prints the line that lies under every tail; nothing without a floor."""
+    """Prints the line with the floor of every tail; nothing without a floor."""
     floor, control = summary.machine_floor, summary.control
     if floor is None:
         return
@@ -29,7 +29,7 @@ def render_floor(summary: Summary, console: Console) -> None:
 
 
 def floor_text(floor: MachineFloor, stolen_most: float | None) -> str:
-    """From the best to the worst CPU; stolen_most: the largest share of a trial's time that was stolen."""
+    """From the best to the worst CPU. stolen_most: the largest share of a trial's time that was stolen."""
     parts = []
     for name, field in QUANTILES.items():
         values = [getattr(core, field) for core in floor.cores]

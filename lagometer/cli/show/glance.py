@@ -22,7 +22,7 @@ FIGURES = ("latency_p50_ns", "times_floor_p50", "latency_p99_ns", "times_floor_p
 
 
 def render_glance(glance: Glance | None, console: Console) -> None:
-    """Prints the table; nothing where it would say nothing (see `lagometer.summary.glance`)."""
+    """Prints the table; nothing if it would be empty (see `lagometer.summary.glance`)."""
     from rich.markup import escape
 
     if glance is None:
@@ -33,7 +33,7 @@ def render_glance(glance: Glance | None, console: Console) -> None:
     console.print(f"\n[bold]at a glance[/] {subtitle}")
     indices = range(len(glance.payloads_bytes))
     if not print_wide(_table(glance, indices), console, or_not=True):
-        for index in indices:  # a terminal too narrow for all payloads side by side
+        for index in indices:  # a terminal may be too narrow for all payloads side by side
             print_wide(_table(glance, [index]), console)
     for missing in glance.missing:
         name = " ".join([missing.adapter, ", ".join(missing.cells)]).rstrip()
@@ -41,7 +41,7 @@ def render_glance(glance: Glance | None, console: Console) -> None:
 
 
 def _table(glance: Glance, indices: Sequence[int]) -> Table:
-    """The table with the payloads of these places."""
+    """The table of the payloads at these indices."""
     from rich.markup import escape
 
     from lagometer.units import size_text
@@ -65,7 +65,7 @@ def _table(glance: Glance, indices: Sequence[int]) -> Table:
 
 
 def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
-    """Each figure, and below it its interval where there is one."""
+    """Each figure, and its interval below it if it has one."""
     if figure is None:
         return ("-",) * len(PER_PAYLOAD)
     ends = {interval.figure: (interval.low, interval.high) for interval in figure.intervals}
@@ -82,7 +82,7 @@ def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
 
 
 def times(value: float | None) -> str:
-    """A multiple in three figures; `-` for null."""
+    """A multiple with three digits; `-` for null."""
     if value is None:
         return "-"
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"

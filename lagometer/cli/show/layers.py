@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time goes, layer by layer: a table for each edge."""
+"""Where the time goes, layer by layer: one table for each edge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def render_layers(tables: Sequence[LayerTable], console: Console) -> None:
-    """Prints the layers of each edge; nothing where there are none."""
+    """Prints the layers of each edge; nothing without layers."""
     from rich.markup import escape
 
     for layer_table in tables:
@@ -52,7 +52,7 @@ def _categories(figures: EdgeLayers) -> dict[str, float]:
 
 
 def render_cell_layers(cells: Sequence[CellLayers], console: Console) -> None:
-    """Says of each cell which layers would have to shrink to halve its latency; nothing without layers."""
+    """Prints for each cell which layers must shrink to halve its latency; nothing without layers."""
     from rich.markup import escape
 
     if cells:
@@ -65,14 +65,14 @@ def render_cell_layers(cells: Sequence[CellLayers], console: Console) -> None:
 
 
 def _over_dds(cell: CellLayers) -> str:
-    """ROS 2's overhead, where it is there."""
+    """ROS 2's overhead, if it was measured."""
     if cell.overhead_least is None or cell.overhead_most is None:
         return ""
     return f"; ROS 2 over DDS: {cell.overhead_least:.0%} to {cell.overhead_most:.0%}"
 
 
 def layers_as_json(figures: EdgeLayers) -> dict[str, Any]:
-    """The layers of one edge; what is unattributed is not one of them here."""
+    """The layers of one edge, without the unattributed time."""
     from lagometer.stats.trial.way import UNATTRIBUTED
 
     return {

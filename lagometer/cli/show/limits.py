@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of the limits of `--fail-if` on one campaign: a few lines for each."""
+"""The results of `--fail-if` limits on one campaign: a few lines for each."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _lines(judgements: Sequence[Judgement]) -> Iterator[tuple[str, str]]:
 
 
 def _nearness(judgement: Judgement) -> float:
-    """The larger, the nearer to a limit that is not met."""
+    """The larger this is, the closer a figure is to a limit that is not met."""
     end = judgement.high if judgement.high is not None else judgement.value
     start = judgement.low if judgement.low is not None else judgement.value
     return (end if ">" in judgement.limit else -(start or 0.0)) or 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node costs, in the terminal: a line for each adapter, threads and libraries by name below."""
+"""The cost of a node, in the terminal: one line for each adapter, then its threads and libraries by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROUPS = ("middleware", "abstraction", "other")
 
 
 def render_node_costs(node_costs: NodeCosts | None, console: Console) -> None:
-    """Prints the table, what is not available with the reason, and names; nothing without one."""
+    """Prints the table, what is not available and why, and the names; nothing without costs."""
     from rich.markup import escape
 
     if node_costs is None:
@@ -55,7 +55,7 @@ def render_node_costs(node_costs: NodeCosts | None, console: Console) -> None:
 
 
 def columns(node_costs: NodeCosts) -> list[tuple[str, str]]:
-    """The headings, each with the field that it shows; figures that no row has are left out."""
+    """The headings, each with the field that it shows; omits figures that no row has."""
     shown = [
         ("threads", "threads_per_node"),
         ("RSS", "rss_per_node_bytes"),
@@ -106,7 +106,7 @@ def number(value: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """A size in the unit that fits; `-` for null."""
+    """A size in a suitable unit; `-` for null."""
     if count is None:
         return "-"
     for unit in ("B", "KiB", "MiB"):

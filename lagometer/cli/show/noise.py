@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of noisy trials, with and without them, and of tails with losses as infinite."""
+"""`lagometer show`: noisy trials, figures with and without them, and tails with losses as infinite."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Key = tuple[str, str]
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-# Given with and without noise; what a latency costs stands beside it.
+# Printed with and without noise; the cost is next to the latency.
 FIGURES = {"p50": "latency_p50_ns", "CPU/msg": "cpu_per_message_ns", "p99": "latency_p99_ns"}
 
 
 def render_noise(rows: list[Row], console: Console) -> None:
-    """Prints how many valid trials were noisy and why, and medians over trials with and without those."""
+    """Prints how many valid trials were noisy and why, and medians over trials with and without them."""
     noisy = {(row["cell"], row["trial"]): row["noise"] or [] for row in rows if row.get("noisy")}
     if not noisy:
         return
@@ -64,7 +64,7 @@ def render_lost(rows: list[Row], console: Console) -> None:
 
 
 def lost_quantile(row: Row, name: str) -> str:
-    """One quantile with losses as infinite: a time, `∞` where it is a loss, `-` where too few."""
+    """One quantile with losses as infinite: a time, `∞` for a loss, `-` for too few samples."""
     value, share = row[f"latency_{name}_lost_ns"], row["latency_infinite_from"]
     if value is None and share is not None and QUANTILES[name] > share:
         return "∞"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of cells whose sources fell behind, in a study that keeps such trials."""
+"""`lagometer show`: cells whose sources fell behind, in a study that keeps such trials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADINGS = ("cell", "trials", "rate", "of", "goodput", "lost", "deadlines missed
 
 
 def render_saturated(cells: Sequence[Saturated], console: Console) -> None:
-    """Prints them, each with what it still delivered; nothing if there are none."""
+    """Prints these cells, each with what it still delivered; nothing if there are none."""
     from rich.markup import escape
 
     if not cells:

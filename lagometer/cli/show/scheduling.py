@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long messages wait for a CPU, layer by layer, and who ran meanwhile."""
+"""How long messages wait for a CPU, layer by layer, and which threads ran in the meantime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def render_scheduling(cells: Sequence[CellScheduling], console: Console) -> None:
-    """Prints a table for each edge of which the scheduler was recorded; nothing where there is none."""
+    """Prints a table for each edge with a scheduler record; nothing without one."""
     from rich.markup import escape
 
     for cell in cells:
@@ -44,7 +44,7 @@ _SLOWEST = ("slow: asleep", "waiting", "running")
 
 
 def _times(layer: LayerWaiting | None) -> tuple[str, str, str]:
-    """The three times of a layer; a dash where nothing is known of it."""
+    """The three times of a layer; a dash if it has none."""
     if layer is None or layer.known == 0:
         return "–", "–", "–"
     asleep, waiting, running = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `lagometer show` says of the packets that were captured."""
+"""`lagometer show`: the captured packets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADINGS = (
 
 
 def render_wire(cells: Sequence[OnTheWire], console: Console) -> None:
-    """Prints a line for each cell whose packets were captured; nothing if there are none."""
+    """Prints a line for each cell with captured packets; nothing if there are none."""
     from rich.markup import escape
 
     if not cells:

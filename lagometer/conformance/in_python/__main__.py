@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m lagometer.conformance.in_python`: orders come in as JSON lines, one answer each goes out."""
+"""`python -m lagometer.conformance.in_python`: reads orders as JSON lines, writes one answer to each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lagometer.conformance.in_python.peer import Peer
 from lagometer.conformance.progress import told
 
 STDOUT = 1
-FIRST_DESCRIPTOR = 100  # out of the way of what a client library opens and expects
-DESCRIPTORS = 65_536  # as in `lagometer-conformance`: some libraries walk over all that there could be
+FIRST_DESCRIPTOR = 100  # above the descriptors that a client library opens and expects
+DESCRIPTORS = 65_536  # as in `lagometer-conformance`: some libraries iterate over all possible descriptors
 
 
 def main() -> None:
-    """Carries out orders until standard input ends."""
+    """Executes orders until standard input ends."""
     output = fcntl.fcntl(STDOUT, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
-    # What the client library prints is counted, and does not get between our lines.
+    # Counts what the client library prints, and keeps it out of our lines.
     os.dup2(os.memfd_create("printed"), STDOUT)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
@@ -37,7 +37,7 @@ def main() -> None:
     peer.close()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # the interpreter's own end would wait for threads of the client library
+    os._exit(0)  # a normal exit would wait for the client library's threads
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a message of a check holds: the envelope, then bytes that follow from its stream, its sequence and
-their place, so that a receiver knows each of them without having seen the sender. From 24 bytes on, the
-payload's length comes first, so that a message that was cut is told from a short one.
+"""The content of a check's message: the envelope, then bytes derived from its stream, its sequence and their
+position, so that a receiver can verify each without the sender. From 24 bytes on, the payload's length comes
+first, which distinguishes a truncated message from a short one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LENGTH_BLOCK = ENVELOPE.size // BLOCK_BYTES
 
 @dataclass(frozen=True)
 class Opened:
-    """What a message turned out to be. damage: what of it is wrong, empty if it is what its sender wrote."""
+    """A decoded message. damage: what is wrong with it, empty if it is what its sender wrote."""
 
     kind: int = KIND_DATA
     stream: int = 0
@@ -43,7 +43,7 @@ def written(kind: int, stream: int, sequence: int, size: int) -> bytes:
 
 
 def opened(payload: Any) -> Opened:
-    """Compares every byte of what a client library gave with what its sender must have written."""
+    """Compares every byte that a client library delivered with what its sender must have written."""
     received = bytes(payload)
     description = f"a message of {len(received)} bytes"
     if len(received) < ENVELOPE.size:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A subscriber of a check: how it comes to its messages, and the account of what came."""
+"""A subscriber of a check: how it receives messages, and the account of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NS_PER_S = 1_000_000_000
 
 @dataclass
 class Heard:
-    """What came of one publisher."""
+    """What arrived from one publisher."""
 
     probes: int = 0
     count: int = 0
@@ -41,7 +41,7 @@ class Inbox:
         self._flowing = threading.Event()
         self._flowing.set()
         self._ended = False
-        self._one_at_a_time = threading.Lock()  # nothing of a reader is called from two threads at once
+        self._one_at_a_time = threading.Lock()  # no two threads call a reader at the same time
         self._taking = threading.Lock()
         self._account = threading.Lock()
         self._waitset: Waitset | None = None
@@ -49,27 +49,27 @@ class Inbox:
         self._reader: Reader = context.create_reader(endpoint, self._on_data)
 
     def enable(self) -> None:
-        """Lets messages in, and whoever takes them."""
+        """Starts receiving and taking messages."""
         self._reader.enable()
         if self.dispatch == "waitset":
             self._waitset = self._context.create_waitset([self._reader])
             self._thread = threading.Thread(target=self._wait_and_take, daemon=True)
             self._thread.start()
         elif self.dispatch == "listener":
-            self._guarded(self._take_when_flowing)  # what came before callbacks were let in
+            self._guarded(self._take_when_flowing)  # messages from before callbacks were enabled
 
     def stall(self) -> None:
-        """Nothing is taken once this has returned."""
+        """Once this returns, nothing is taken."""
         self._flowing.clear()
         with self._taking:
             pass
 
     def resume(self) -> None:
-        """Goes on where `stall` stopped."""
+        """Continues where `stall` stopped."""
         self._flowing.set()
 
     def end(self) -> None:
-        """Takes no more; its thread has ended, and its waitset is given back."""
+        """Stops taking; joins its thread and closes its waitset."""
         self._ended = True
         self._flowing.set()
         if self._waitset is not None:
@@ -79,7 +79,7 @@ class Inbox:
             self._waitset.close()
 
     def poll(self) -> int:
-        """Takes what is there, for subscribers that are polled; returns how many messages that were."""
+        """Takes all waiting messages of a polled subscriber; returns their number."""
         if self._failure:
             return 0
         with self._taking:
@@ -91,7 +91,7 @@ class Inbox:
             return self._reader.describe()
 
     def account(self, with_sequences: bool) -> dict[str, Any]:
-        """What came, by publisher, and what was wrong."""
+        """What arrived, by publisher, and what was wrong."""
         with self._account:
             streams: list[dict[str, Any]] = []
             for stream, heard in sorted(self._heard.items()):
@@ -125,7 +125,7 @@ class Inbox:
             return 0
 
     def _take_when_flowing(self) -> int:
-        """As `_take_all`; while the subscriber is stalled it waits."""
+        """As `_take_all`; waits while the subscriber is stalled."""
         total = 0
         while not self._ended:
             self._flowing.wait()
@@ -166,7 +166,7 @@ class Inbox:
 
 
 class Poller:
-    """One thread that looks at all subscribers that are polled, in turn."""
+    """One thread that polls all polled subscribers in turn."""
 
     def __init__(self) -> None:
         self._inboxes: list[Inbox] = []
@@ -176,12 +176,12 @@ class Poller:
         self._thread.start()
 
     def add(self, inbox: Inbox) -> None:
-        """Looks at it from now on."""
+        """Polls it from now on."""
         with self._lock:
             self._inboxes.append(inbox)
 
     def end(self) -> None:
-        """Its thread has ended when this returns."""
+        """When this returns, its thread has ended."""
         self._ended = True
         self._thread.join()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out orders with an adapter in Python, one at a time; the same orders as `lagometer-conformance`."""
+"""Executes orders with a Python adapter, one at a time; the same orders as `lagometer-conformance`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Answer = dict[str, Any]
 
 
 class Refusal(Exception):
-    """The adapter did not do what it was asked; call: what that was."""
+    """The adapter failed in a call; call: its name."""
 
     def __init__(self, call: str, reason: str) -> None:
         super().__init__(reason)
@@ -38,7 +38,7 @@ class Refusal(Exception):
 
 @dataclass
 class Publisher:
-    """A writer and how far it has come."""
+    """A writer and its progress."""
 
     writer: Writer
     stream: int
@@ -54,7 +54,7 @@ class Publisher:
 
 
 class Peer:
-    """What this process holds: one adapter, contexts, publishers, subscribers, by the names of the orders."""
+    """The state of this process: one adapter, contexts, publishers, subscribers, by the names in orders."""
 
     def __init__(self) -> None:
         self._adapter: interface.Adapter | None = None
@@ -82,7 +82,7 @@ class Peer:
         }
 
     def answer(self, line: str) -> Answer:
-        """Carries out one order; whatever goes wrong is an answer, too."""
+        """Executes one order; errors are answers, too."""
         try:
             order = json.loads(line)
             told.step()
@@ -91,20 +91,20 @@ class Peer:
                 raise Refusal("its own thread", self._died)
             return {**answer, "ok": True}
         except Refusal as refusal:
-            if self._died:  # the cause of what went wrong here
+            if self._died:  # the cause of the error here
                 return {"ok": False, "call": "its own thread", "status": None, "reason": self._died}
             return {"ok": False, "call": refusal.call, "status": None, "reason": str(refusal)}
         except Exception as error:
             return {"ok": False, "reason": f"{type(error).__name__}: {error}"}
 
     def thread_died(self, ended: threading.ExceptHookArgs) -> None:
-        """For `threading.excepthook`: a thread of the adapter's that dies is told with the next answer."""
+        """For `threading.excepthook`: the next answer reports a thread of the adapter that died."""
         if ended.exc_value is not None and not self._died:
             name = ended.thread.name if ended.thread is not None else "without a name"
             self._died = f"the adapter's thread {name} died: {interface.told(ended.exc_value)}"
 
     def close(self) -> None:
-        """Gives everything back."""
+        """Releases everything."""
         if self._poller is not None:
             self._poller.end()
         for inbox in self._inboxes.values():
@@ -215,7 +215,7 @@ class Peer:
     def _origin(self, order: Order) -> Answer:
         writer = self._publishers[order["writer"]].writer
         with _demanded("borrow"):
-            writer.borrow(order["bytes"])  # gives way to the next
+            writer.borrow(order["bytes"])  # the next one replaces it
         return {"origin": ORIGINS[writer.origin]}
 
     def _reopen(self, order: Order) -> Answer:
@@ -228,7 +228,7 @@ class Peer:
 
 @contextlib.contextmanager
 def _demanded(call: str) -> Iterator[None]:
-    """What goes wrong in the adapter is a refusal, told with the call that it was."""
+    """Turns errors in the adapter into a refusal that names the call."""
     try:
         with told.calling(call):
             yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contexts opened and closed repeatedly while messages flow, and what the process holds before and after."""
+"""Opens and closes contexts repeatedly during traffic, and compares resources before and after."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from lagometer.conformance.progress import told
 from lagometer.worker_python.adapter import Context, EndpointConfiguration, Qos, Waitset, Writer
 from lagometer.worker_python.adapter import told as told_of
 
-SETTLED = 10  # rounds after which there is whatever a library keeps until the process ends
+SETTLED = 10  # rounds after which a library has everything that it keeps until the process ends
 LONGEST_S = 20.0
-ENDING_S = 15.0  # a pool keeps a thread that has nothing to do for a while: Tokio's, 10 s
+ENDING_S = 15.0  # a pool keeps idle threads for a while: Tokio's, 10 s
 PAYLOAD_BYTES = 64
-MESSAGES = 20  # that are sent before and after the subscriber goes
+MESSAGES = 20  # sent before and after the subscriber closes
 PAUSE_S = 0.001
-SHARED_MEMORY = Path("/dev/shm")  # the suite runs where nobody else has files there
+SHARED_MEMORY = Path("/dev/shm")  # nobody else has files there where the suite runs
 
 
 def held_now() -> dict[str, int]:
-    """Descriptors, threads and shared-memory files that there are, and what was printed, in bytes."""
-    gc.collect()  # what nobody points to is no leak; Python gives it back at a time of its own
+    """The number of descriptors, threads and shared-memory files, and the bytes printed."""
+    gc.collect()  # unreferenced objects are not leaks; Python frees them at a time of its choice
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),  # noqa: PTH208
         "threads": len(os.listdir("/proc/self/task")),  # noqa: PTH208
@@ -39,12 +39,12 @@ def held_now() -> dict[str, int]:
 def reopen_again_and_again(
     opened: Callable[[str], Context], dispatch: str, rounds: int, qos: Qos
 ) -> dict[str, Any]:
-    """`opened` makes a context of this name. Raises RuntimeError if nothing comes through."""
+    """`opened` makes a context with a given name. Raises RuntimeError if no message arrives."""
     late, before = 0, held_now()
     for number in range(SETTLED + rounds):
         if number == SETTLED:
             before = held_now()
-        elif SETTLED < number <= 2 * SETTLED:  # a pool of threads breathes; a leak grows with every opening
+        elif SETTLED < number <= 2 * SETTLED:  # a thread pool's size varies; a leak grows with every opening
             before["threads"] = max(before["threads"], held_now()["threads"])
         told.step(number, SETTLED + rounds)
         late += _Round(opened, dispatch, qos).carry_out()
@@ -52,7 +52,7 @@ def reopen_again_and_again(
 
 
 def _held_in_the_end(threads: int) -> dict[str, int]:
-    """A thread may end a while after it was given back; one that is leaked never ends."""
+    """A thread may end a while after it was released; a leaked one never ends."""
     deadline_s = time.monotonic() + ENDING_S
     while (resources := held_now())["threads"] > threads and time.monotonic() < deadline_s:
         told.step()
@@ -61,7 +61,7 @@ def _held_in_the_end(threads: int) -> dict[str, int]:
 
 
 class _Round:
-    """A publisher in one context, a subscriber in another, which goes while the publisher goes on."""
+    """A publisher in one context and a subscriber in another, which closes while the publisher continues."""
 
     def __init__(self, opened: Callable[[str], Context], dispatch: str, qos: Qos) -> None:
         self._calls = self._late = self._published = 0
@@ -81,7 +81,7 @@ class _Round:
         self._listens = dispatch == "listener"
 
     def carry_out(self) -> int:
-        """Returns how many callbacks came too late."""
+        """Returns the number of late callbacks."""
         deadline_s = time.monotonic() + LONGEST_S
         taken = 0
         while not taken or (self._listens and not self._calls):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of another tool as a campaign folder, marked as imported: never our own measurements.
+"""Another tool's figures as a campaign folder, marked as imported: never our own measurements.
 
-There are no samples, and nothing is made up: what a file does not tell is null, and the manifest says why.
-Nothing of it went through our checks of validity, and the warning `imported` says so on every row.
+It has no samples, and invents nothing: figures that a file does not contain are null, and the manifest says
+why. Nothing passed our validity checks, which the warning `imported` says on every row.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from lagometer.exchange.imports.source import Source
 from lagometer.exchange.imports.trial import Imported, Trial, check_order, part
 from lagometer.store import format as form
 
-IMPORTED = "imported"  # the folder that keeps the files, and the first part of a cell's id
+IMPORTED = "imported"  # the folder of the imported files, and the first part of a cell's id
 
 
 def warning(tool: str) -> str:
-    """What every row of an imported campaign bears."""
+    """The warning on every row of an imported campaign."""
     return f"{IMPORTED}: figures of {tool}, not measured by lagometer"
 
 
 def write_campaign(
     format_name: str, sources: Sequence[Source], imported: Imported, directory: Path
 ) -> list[str]:
-    """Writes the campaign into `directory`, which is not there yet; returns its cells.
+    """Writes the campaign into `directory`, which must not exist yet; returns its cells.
 
     Raises ExchangeError, OSError.
     """
@@ -51,7 +51,7 @@ def write_campaign(
 
 
 def clean(value: Any) -> Any:
-    """A value that JSON and Parquet can hold: half of a character and no number become text."""
+    """A value that JSON and Parquet can hold: lone surrogates and NaN become text."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, float) and not math.isfinite(value):
@@ -67,7 +67,7 @@ def cell_id(tool: str, trial: Trial) -> str:
 
 
 def _rows(imported: Imported) -> list[dict[str, Any]]:
-    """A row of cells.parquet for each trial; trials of the same cell are numbered in their order."""
+    """A row of cells.parquet for each trial; trials of the same cell are numbered in order."""
     numbers: dict[tuple[str, str], int] = {}
     rows = []
     for trial in imported.trials:

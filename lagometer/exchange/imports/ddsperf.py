@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Cyclone DDS's ddsperf prints: each second a line per peer with the latencies of that second.
+"""Reads the output of Cyclone DDS's ddsperf: each second, one line per peer with the latencies of that
+second.
 
-With `ping` they are halves of round trips, with `-l` (`sublat`) one way between two clocks. Counts, minimum,
-maximum and mean of the seconds give those of the run; their quantiles do not, and neither their rank (one
-above ours where n p is a whole number) nor what they are of (the first 20,000 of a second) is ours.
+With `ping` they are half round trips, with `-l` (`sublat`) one-way between two clocks. The count, minimum,
+maximum and mean of the seconds give those of the run. Their quantiles do not: both their rank (one above ours
+if n p is a whole number) and their base (the first 20,000 of a second) differ from ours.
 """
-
 from __future__ import annotations
 
 import re
@@ -40,7 +40,7 @@ ABSENT = {
 
 @dataclass
 class _Peer:
-    """What was heard of one peer, over the seconds."""
+    """The figures of one peer, over the seconds."""
 
     kind: str
     peer: str
@@ -53,7 +53,7 @@ class _Peer:
 
 
 def recognises(source: Source) -> bool:
-    """Whether it is an output of ddsperf."""
+    """Whether the file is an output of ddsperf."""
     lines = source.lines[:2000]
     return any(_BEGINS.match(line) or _RATE.match(line) for line in lines)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formats that can be imported, and how a file's own is told from its content."""
+"""The formats that can be imported, and the detection of a file's format from its content."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lagometer.exchange.imports.trial import Imported, Options
 
 @dataclass(frozen=True)
 class Format:
-    """A format. name: what `--format` takes; what: in a list for people."""
+    """A format. name: the value of `--format`; what: its description in a list for people."""
 
     name: str
     what: str
@@ -63,7 +63,7 @@ FORMATS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an import made. joined: files that became one trial."""
+    """The result of an import. joined: files that became one trial."""
 
     format: str
     tool: str
@@ -76,7 +76,7 @@ class Outcome:
 def import_files(
     paths: Sequence[Path], directory: Path, name: str | None = None, options: Options | None = None
 ) -> Outcome:
-    """Writes a campaign of these files into `directory`. `name`: of their format; else it is guessed.
+    """Writes a campaign of these files into `directory`. `name`: their format; guessed if not given.
 
     Raises ExchangeError, OSError.
     """
@@ -91,7 +91,7 @@ def import_files(
 
 
 def _sources(paths: Sequence[Path]) -> list[Source]:
-    """Reads all, so that one error names every file that can't be read."""
+    """Reads all files, so that one error names every unreadable file."""
     sources, errors = [], []
     for path in paths:
         try:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HdrHistogram logs (`.hlog`): histograms of intervals, each with a tag or without one.
+"""HdrHistogram logs (`.hlog`): histograms of intervals, with or without a tag.
 
-A line is `[Tag=…,]start,length,max,histogram`; times are in seconds with a fraction, and start counts from
-the base time, from the start time, or from the epoch (the rule is that of HistogramLogReader). The file does
-not say what the values are: `max` is divided by a ratio that is not in it either. Logs that lagometer or
-jHiccup wrote say that they are nanoseconds; for all others the user must.
+A line is `[Tag=…,]start,length,max,histogram`. Times are in seconds with a fraction. start counts from the
+base time, from the start time, or from the epoch (by the rule of HistogramLogReader). The file does not name
+the unit of the values: `max` is divided by a ratio that is not in it either. Logs of lagometer or jHiccup say
+that they are nanoseconds; for all others the user must.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ class _Interval:
     tag: str
     start_s: float | None
     length_s: float
-    ratio: float | None  # of Interval_Max, where it fits one
+    ratio: float | None  # of Interval_Max, if one fits
     fits: bool
     histogram: Histogram
 
 
 def recognises(source: Source) -> bool:
-    """Whether it is a log of HdrHistogram, whole or damaged."""
+    """Whether the file is an HdrHistogram log, complete or damaged."""
     head = source.text[:4000]
     return "#[Histogram log format version" in head or re.search(r",HIST[A-Za-z0-9+/=]{8}", head) is not None
 
 
 def read(sources: Sequence[Source], options: Options) -> Imported:
-    """Reads logs: a trial per tag, or per interval where lagometer wrote the log. Raises ExchangeError."""
+    """Reads logs: a trial per tag, or per interval if lagometer wrote the log. Raises ExchangeError."""
     trials: list[Trial] = []
     about = []
     for source in sources:
@@ -149,7 +149,7 @@ def _interval(line: str, where: str, start_s: float | None, base_s: float | None
 
 
 def _absolute(at_s: float, start_s: float | None, base_s: float | None) -> float | None:
-    """Seconds since the epoch: a start of more than a year before the start time counts from that."""
+    """Seconds since the epoch: a start more than a year before the start time is relative to that time."""
     if base_s is not None:
         return at_s + base_s
     if start_s is not None and at_s < start_s - YEAR_S:
@@ -158,7 +158,7 @@ def _absolute(at_s: float, start_s: float | None, base_s: float | None) -> float
 
 
 def _ratio(histogram: Histogram, maximum: float) -> float | None:
-    """By what Interval_Max was divided, if it is the largest value divided by a usual ratio."""
+    """The divisor of Interval_Max, if it is the largest value divided by a usual ratio."""
     if not histogram.total or maximum <= 0:
         return None
     low, high = (float(bounds[-1]) * histogram.scale for bounds in (histogram.lowest, histogram.highest))
@@ -170,7 +170,7 @@ def _ratio(histogram: Histogram, maximum: float) -> float | None:
 
 
 def _own_trial(source: Source, interval: _Interval) -> Trial:
-    """What lagometer exported: the tag names cell and edge, an interval is a trial."""
+    """A trial that lagometer exported: the tag names cell and edge, an interval is a trial."""
     cell, _, edge = interval.tag.partition("#")
     trial = _trial(source, [interval], "ns")
     return Trial(cell.split("/"), trial.figures, trial.files, {}, trial.warnings, edge or form.END_TO_END)

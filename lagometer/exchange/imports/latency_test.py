@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Fast DDS's LatencyTest prints (a table) and writes with `--export_raw_data` (every latency).
+"""Reads what Fast DDS's LatencyTest prints (a table) and writes with `--export_raw_data` (every latency).
 
-A latency is half of the round trip, less the time that the echo says it took and what two readings of the
-clock cost. The first round trip of each payload is dropped, and with loans all above 10 ms. The table's
-standard deviation is over n; its quantiles have rank floor(n p), so they are ours (rank ceil(n p)) where n p
-is a whole number. The files of `--export_csv` have minimum and mean alone, without a count.
+A latency is half of the round trip, minus the time that the echo reports for itself and the cost of two clock
+readings. It drops the first round trip of each payload, and with loans all above 10 ms. The table's standard
+deviation is over n. Its quantiles have rank floor(n p), so they equal ours (rank ceil(n p)) if n p is a whole
+number. The files of `--export_csv` have only minimum and mean, without a count.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOTE = "the first round trip of each payload was dropped, and with loans all abo
 
 
 def recognises(source: Source) -> bool:
-    """Whether it is the output, the raw data or a summary of LatencyTest."""
+    """Whether the file is the output, the raw data or a summary of LatencyTest."""
     first = source.text.lstrip()[:200]
     if first.startswith(RAW) or _SUMMARY.match(first):
         return True
@@ -105,7 +105,7 @@ def _raw(source: Source) -> list[Trial]:
 
 
 def _table(source: Source) -> list[Trial]:
-    """The rows below each head."""
+    """The rows below each table head."""
     trials = []
     in_table = False
     for line_number, line in enumerate(source.lines, start=1):
@@ -150,7 +150,7 @@ def _row(source: Source, line: str, where: str) -> Trial:
 
 
 def _ours(total: int, share: float) -> bool:
-    """Whether the table's rank is ours, and enough samples lie beyond it."""
+    """Whether the table's rank equals ours, and enough samples lie beyond it."""
     permille = round(share * 1000)
     rank = -(-total * permille // 1000)
     return int(total * share) == rank and total - rank >= SUPPORT

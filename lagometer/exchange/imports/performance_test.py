@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs of Apex.AI performance_test as trials: which of them belong together, and what their figures are.
+"""Logs of Apex.AI performance_test as trials: which logs belong together, and what their figures are.
 
-A publisher's process and its subscriber's write a log each; together they are one trial with what was sent
+The publisher's process and the subscriber's each write a log. Together they are one trial, with what was sent
 and what was received. Counts are summed; minimum, maximum, mean and standard deviation are of all messages.
-How a log is read, and what its figures mean in which version, is in performance_test_log.
+performance_test_log reads the logs, and knows what the figures mean in each version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lagometer.exchange.imports.source import Source
 from lagometer.exchange.imports.trial import QUANTILES, Imported, Options, Trial
 
 NS_PER_S = 1e9
-NEAR_S = 60.0  # apart at most are the ends of two processes of one run
+NEAR_S = 60.0  # the longest time between the ends of two processes of one run
 NO_DEVIATION = (
     "no standard deviation, since the variance of at least one row can't be relied on: "
     f"from 1.5 on {TOOL} computes it in 64-bit integers, which overflow"
@@ -45,14 +45,14 @@ LOST_NOTE = (
 
 @dataclass(frozen=True)
 class _Run:
-    """The log with the latencies, and that of the process that published, which may be the same."""
+    """The log with the latencies, and the log of the publishing process, which may be the same."""
 
     log: Log
     publisher: Log | None
 
 
 def recognises(source: Source) -> bool:
-    """Whether it is a log of performance_test, CSV or JSON, whole or damaged."""
+    """Whether the file is a performance_test log, CSV or JSON, complete or damaged."""
     text = source.text
     if text.lstrip().startswith("{"):
         return '"analysis_results"' in text and '"com_mean_str"' in text
@@ -86,7 +86,7 @@ def _is_hash(text: str) -> bool:
 
 
 def _runs(logs: Sequence[Log]) -> list[_Run]:
-    """One per trial, in the order of the logs that hold latencies."""
+    """One run per trial, in the order of the logs with latencies."""
     publishers = [log for log in logs if log.latencies is None]
     relays = [log for log in logs if log.head.roundtrip == "relay"]
     with_latencies = [log for log in logs if log.latencies is not None and log not in relays]
@@ -109,7 +109,7 @@ def _without_mode(log: Log) -> tuple[tuple[str, str], ...]:
 
 
 def _joined(subscribers: Sequence[Log], publishers: Sequence[Log]) -> dict[int, Log]:
-    """The publisher of each subscriber, by the id of its log. Raises ExchangeError for one without any."""
+    """The publisher of each subscriber, by the id of its log. Raises ExchangeError if one is missing."""
     partners: dict[int, Log] = {}
     for head in dict.fromkeys(log.head.run for log in publishers):
         senders = [log for log in publishers if log.head.run == head]
@@ -129,7 +129,7 @@ def _joined(subscribers: Sequence[Log], publishers: Sequence[Log]) -> dict[int, 
 
 
 def _in_pairs(takers: Sequence[Log], senders: Sequence[Log]) -> list[tuple[Log, Log]]:
-    """By the time at which they were written, where they tell it; else in the order of the arguments."""
+    """Pairs them by the time at which they were written, if they contain it; else in argument order."""
     if len(takers) == 1:
         return [(takers[0], senders[0])]
     ends = [[_written(log) for log in side] for side in (takers, senders)]
@@ -150,12 +150,12 @@ def _in_pairs(takers: Sequence[Log], senders: Sequence[Log]) -> list[tuple[Log, 
 
 
 def _written(log: Log) -> datetime | None:
-    """When a JSON log was written: its name ends with that."""
+    """The time at which a JSON log was written, from the end of its name."""
     stamp = re.search(r"_(\d\d-\d\d-\d{4}_\d\d-\d\d-\d\d)$", str(log.head.raw.get("final_logfile_name", "")))
     if not stamp:
         return None
     try:
-        return datetime.strptime(stamp[1], "%d-%m-%Y_%H-%M-%S")  # noqa: DTZ007 a difference alone is wanted
+        return datetime.strptime(stamp[1], "%d-%m-%Y_%H-%M-%S")  # noqa: DTZ007 only a difference matters
     except ValueError:
         return None
 
@@ -194,7 +194,7 @@ def _trial(run: _Run) -> Trial:
 
 
 def _sent(run: _Run) -> tuple[int | None, list[str]]:
-    """How many were sent, where the logs tell exactly that, and else why not."""
+    """The number of sent messages if the logs give it exactly, else None and why."""
     log = run.publisher
     if log is None or log.sent is None:
         return None, []
@@ -216,7 +216,7 @@ def _publishers(run: _Run) -> int | None:
 
 
 def _rate(run: _Run) -> float | None:
-    """The rate that was asked for: a process without publishers has the option's default there."""
+    """The requested rate. A process without publishers reports the option's default there."""
     head: Head = run.publisher.head if run.publisher is not None else run.log.head
     return head.rate_hz if run.publisher is not None or head.publishers else None
 
@@ -234,7 +234,7 @@ def _factors(run: _Run) -> dict[str, Any]:
 
 
 def _parts(run: _Run) -> list[str]:
-    """What the heads say of transport, message, rate, quality of service, and who talked to whom."""
+    """The transport, message, rate, QoS and communication partners from the heads."""
     head, factors = run.log.head, _factors(run)
     parts = [f"{head.communicator}+{head.implementation}" if head.implementation else head.communicator]
     parts += [head.message] if head.message else []

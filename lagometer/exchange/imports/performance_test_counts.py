@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many messages a row of performance_test stands for.
+"""The number of messages behind a row of performance_test.
 
-A row says `floor(messages / time)`, so r per second in t seconds are at least r t and fewer than (r + 1) t
-messages; with k publishers or subscribers, each cut by itself, fewer than (r + k) t. Where t is much more
-than a second that is more than one number. Bytes per second (`data_received`) are cut as well, but are large
-numbers: messages of one size make them a fine scale, and the size follows from all rows together.
+A row contains `floor(messages / time)`, so r per second in t seconds are at least r t and fewer than (r + 1)
+t messages; with k publishers or subscribers, each rounded down separately, fewer than (r + k) t. If t is much
+longer than a second, several numbers fit. Bytes per second (`data_received`) are rounded down too, but are
+large numbers: with messages of one size they resolve more finely, and all rows together determine the size.
 
-The time: from 1.1.1 on `T_loop` is what the row was divided by. Up to 1.1.0 it is not: each row was divided
-by the time between two readings, which is that between the starts of two loops, so the *previous* row's own
-time and what it took to write it.
+The time: from 1.1.1 on, `T_loop` is the divisor of the row. Up to 1.1.0 it is not: the divisor of each row
+was the time between two readings, which is the time between the starts of two loops, that is, the *previous*
+row's own time plus the time to write it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from lagometer.exchange.imports.performance_test_rows import Row
 
 DIGITS_S = 6e-7  # times have six decimals in CSV
-SINGLE = 1.2e-7  # and went through a float of 24 bits
-JITTER_S = 1e-3  # up to 1.1.0: how much two loops may differ in how late a sleep of a second ends
+SINGLE = 1.2e-7  # and passed through a float with 24 bits
+JITTER_S = 1e-3  # up to 1.1.0: the most by which two loops' one-second sleeps may differ in lateness
 AFTER_IGNORED_S = (
-    2e-3  # likewise: where rows before the first one were ignored, so its divisor is its own time
+    2e-3  # likewise, if rows before the first one were ignored, since its divisor is then its own time
 )
 
 
@@ -71,7 +71,7 @@ def divisors(rows: Sequence[Row], between_starts: bool, json: bool) -> list[Divi
 
 
 def messages(per_second: int, time: Divisor, entities: int) -> Span:
-    """What a count per second stands for."""
+    """The possible numbers of messages behind a count per second."""
     if time.seconds == 1.0 and entities == 1:
         return Span(per_second, per_second)
     low = per_second * (time.seconds - time.error)
@@ -84,7 +84,7 @@ def messages(per_second: int, time: Divisor, entities: int) -> Span:
 
 
 def received(rows: Sequence[Row], times: Sequence[Divisor], subscribers: int, per_second: bool) -> list[Span]:
-    """What each row received; `per_second`: its latencies are its own, so they show that there were any."""
+    """The messages of each row. `per_second`: its latencies are its own, so they prove there were any."""
     sizes = _sizes(rows, subscribers)
     spans = []
     for row, time in zip(rows, times, strict=True):
@@ -103,7 +103,7 @@ def total(spans: Sequence[Span]) -> Span:
 
 
 def _sizes(rows: Sequence[Row], subscribers: int) -> tuple[float, float] | None:
-    """Between which numbers of bytes a message has, if all have the same; None if that can't be told."""
+    """The bounds of the message size in bytes, if all have the same size; None if it is unknown."""
     counted = [row for row in rows if row.received and row.data_bytes]
     if not counted:
         return None
@@ -116,7 +116,7 @@ def _sizes(rows: Sequence[Row], subscribers: int) -> tuple[float, float] | None:
 def _narrowed(
     span: Span, row: Row, time: Divisor, sizes: tuple[float, float] | None, subscribers: int
 ) -> Span:
-    """What of a span the bytes leave; the span itself where they contradict it."""
+    """The part of a span that matches the bytes; the whole span if they contradict it."""
     if sizes is None or not row.data_bytes or span.exact:
         return span
     low = math.ceil(row.data_bytes * (time.seconds - time.error) / sizes[1] - 1e-6)

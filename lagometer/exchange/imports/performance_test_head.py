@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The head of a log of performance_test: what was run. CSV and JSON have the same in other words."""
+"""The head of a performance_test log: what was run. CSV and JSON name the same things differently."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 TOOL = "performance_test"
-# What else makes another cell, where it is on: in CSV's words, in JSON's, and in the cell's id.
+# Switches that make a different cell when on: in CSV's words, in JSON's, and in the cell's id.
 SWITCHES = (
     (("Zero copy transfer",), ("is_zero_copy_transfer",), "zero-copy"),
     (("Loaned samples",), ("use_loaned_samples",), "loaned"),
@@ -25,7 +25,7 @@ _QUALITY = {
     "history": "qos_history_kind",
     "depth": "qos_history_depth",
 }
-# Of two processes of one run these differ, and they tell nothing of what was measured.
+# These differ between two processes of one run, and do not describe the measurement.
 OF_PROCESS = frozenset(
     {"Experiment id", "Logfile name", "Number of publishers", "Number of subscribers", "Publishing rate"}
     | {"id", "final_logfile_name", "number_of_publishers", "number_of_subscribers", "rate"}
@@ -34,7 +34,7 @@ OF_PROCESS = frozenset(
 
 @dataclass(frozen=True)
 class Head:
-    """What the head of a log says. Null: it says nothing of that. `raw` is the head itself."""
+    """The content of a log's head. Null: it does not contain this. `raw` is the head itself."""
 
     raw: Mapping[str, Any]
     version: str
@@ -55,7 +55,7 @@ class Head:
 
     @property
     def depth(self) -> int | None:
-        """The depth of the history, where it has one."""
+        """The depth of the history, if it has one."""
         text = self.quality.get("depth", "")
         return int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else None
 

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a log of Apex.AI performance_test, versions 1.0 to 2.3, CSV or JSON, for what its version means.
+"""Reads a log of Apex.AI performance_test, versions 1.0 to 2.3, CSV or JSON, as its version means it.
 
-What the versions write, and what it means, was read from their sources (experiment_configuration.cpp,
+What the versions write, and what it means, comes from their sources (experiment_configuration.cpp,
 analysis_result.cpp, json_logger.hpp, data_runner.hpp, runner.hpp, subscriber_stats.hpp,
 statistics_tracker.hpp, sample_statistics.hpp). The log does not name its version: `Performance Test Version`
-is a git hash. It shows in the head's keys, in the columns and in the rows:
+is a git hash. The head's keys, the columns and the rows show it:
 
-* up to 1.1.2 the table has the loops' reserves, from 1.2 on it has not;
-* from 1.1.1 on the first row was divided by the time since the machine was started, up to 1.1.0 by that since
-  the endpoint was made, so it is left out;
+* up to 1.1.2 the table has the loops' reserves, from 1.2 on it does not;
+* from 1.1.1 on the divisor of the first row was the time since the machine started, up to 1.1.0 the time
+  since the endpoint was made, so that row is left out;
 * from 1.1.1 to 1.4.2 a row's latencies are of *all messages so far*, so the last row is the result; in all
-  others they are of the row's own;
-* up to 1.5 the head says `Communication mean` and `RMW Implementation`, from 2.0 on `Communicator` and, with
-  ROS 2, `rmw_implementation`;
+  others they are the row's own;
+* up to 1.5 the head contains `Communication mean` and `RMW Implementation`, from 2.0 on `Communicator` and,
+  with ROS 2, `rmw_implementation`;
 * up to 1.4 the variance is over n; from 1.5 on it is over n - 1 and computed in 64-bit integers of
   nanoseconds, where the square of the sum overflows from a sum of three seconds on.
 
-Where the rows to ignore leave that open, JSON's `latency_n` decides, and in CSV whether minimum and maximum
-are monotone over all rows.
+If the ignored rows leave this open, JSON's `latency_n` decides; in CSV, whether minimum and maximum are
+monotone over all rows.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from lagometer.exchange.imports.performance_test_head import Head
 from lagometer.exchange.imports.performance_test_rows import Row, Table, read_table
 from lagometer.exchange.imports.source import Source
 
-# The least latency of a loop without messages: largest double (infinite in milliseconds) or largest integer.
+# The minimum of a loop without messages: the largest double (infinite in milliseconds) or integer.
 EMPTY_INTEGER_S, LARGEST_S = 9e9, 1e300
-INTEGER_LIMIT = 0.99 * 2.0**63  # a little less, since the mean has four digits in CSV
+INTEGER_LIMIT = 0.99 * 2.0**63  # slightly less, since the mean has four digits in CSV
 
 
 @dataclass(frozen=True)
 class Writer:
-    """A family of versions, as far as it bears on what the figures mean."""
+    """A family of versions with the same meaning of the figures."""
 
     versions: str
-    less: int  # the variance is over n less this
+    less: int  # the variance is over n minus this
     overflows: bool
     cumulative: bool = False  # latencies are of all messages so far
     between_starts: bool = False  # counts were divided by the time between two loops' starts
@@ -65,7 +65,7 @@ PLUGINS = Writer("2.0 to 2.3", 1, True)
 
 @dataclass(frozen=True)
 class Latencies:
-    """Minimum, maximum, mean, and the standard deviation over n - 1 (null: can't be told), in seconds."""
+    """Minimum, maximum, mean, and standard deviation over n - 1 (null: unknown), in seconds."""
 
     least_s: float
     most_s: float
@@ -77,9 +77,9 @@ class Latencies:
 class Log:
     """One log as it was read.
 
-    decided: by what the version was told. received, sent, lost: over all rows that count; null for a process
-    that had no such endpoint. latencies: null if nothing was received. left_out counts rows whose counts say
-    nothing; beyond: their messages are among the latencies all the same, uncounted.
+    decided: what identified the version. received, sent, lost: over all rows that count; null for a process
+    without such an endpoint. latencies: null if nothing was received. left_out: the number of rows whose
+    counts are meaningless; beyond: the latencies include their messages nevertheless, uncounted.
     """
 
     source: Source
@@ -95,7 +95,7 @@ class Log:
 
 
 def read_log(source: Source) -> Log:
-    """Reads one log. Raises ExchangeError: file, line and what was expected there."""
+    """Reads one log. Raises ExchangeError with file, line and what was expected there."""
     table = read_table(source)
     if not table.rows:
         raise ExchangeError(
@@ -141,7 +141,7 @@ def read_log(source: Source) -> Log:
 
 
 def _writer(table: Table) -> tuple[Writer, str]:
-    """What wrote it, and what that was told by."""
+    """The version that wrote it, and what identified it."""
     head, rows = table.head, table.rows
     if head.version.startswith("lagometer"):
         return OWN, "head"
@@ -163,7 +163,7 @@ def _writer(table: Table) -> tuple[Writer, str]:
 
 
 def _in_integers(row: Row) -> bool | None:
-    """Whether a row was computed in integers, as from 1.5 on; null if it does not show."""
+    """Whether a row was computed in integers, as from 1.5 on; null if it is not visible."""
     if row.least_s > LARGEST_S:
         return False
     if row.least_s > EMPTY_INTEGER_S:
@@ -177,7 +177,7 @@ def _in_integers(row: Row) -> bool | None:
 
 
 def _grows_in_number(rows: Sequence[Row]) -> bool:
-    """Whether `latency_n` counts all messages so far: which sum is nearer to what the rows say per second."""
+    """Whether `latency_n` counts all messages so far: whether that sum is closer to the counts per second."""
     counted = [row for row in rows if not row.since_boot]
     estimate = sum(row.received * row.took_s for row in counted)
     summed = sum(row.n or 0 for row in counted)
@@ -187,7 +187,7 @@ def _grows_in_number(rows: Sequence[Row]) -> bool:
 
 
 def _breaks_at(rows: Sequence[Row]) -> Row | None:
-    """The first row that can't be of all messages so far: its minimum rises or its maximum falls."""
+    """The first row that can't cover all messages so far: its minimum rises or its maximum falls."""
     with_latencies = [row for row in rows if row.heard]
     for previous, row in itertools.pairwise(with_latencies):
         if row.least_s > previous.least_s or row.most_s < previous.most_s:
@@ -211,7 +211,7 @@ def _check_growing(rows: Sequence[Row], writer: Writer) -> None:
 def _latencies(
     rows: Sequence[Row], counts: Sequence[Span], writer: Writer, arrived: Span
 ) -> Latencies | None:
-    """Of all messages; null if there are none."""
+    """The latencies of all messages; null if there are none."""
     if writer.cumulative:
         last = rows[-1]
         if not last.heard:
@@ -240,11 +240,11 @@ def _latencies(
 
 
 def _squares(row: Row, number: int, writer: Writer) -> float | None:
-    """The sum of the squares of a row's differences from its mean; null where the log's can't be right."""
+    """The sum of squared differences of a row from its mean; null if the log's value can't be right."""
     if number <= 1:
-        return 0.0  # over n - 1 it is absent
+        return 0.0  # with n - 1 it is missing
     overflowed = writer.overflows and (number * row.mean_s * 1e9) ** 2 >= INTEGER_LIMIT
-    # Of latencies that are all alike, a difference of large numbers may be slightly below nought.
+    # If all latencies are equal, a difference of large numbers may be slightly below zero.
     if overflowed or not -1e-9 * row.mean_s**2 <= row.variance_s2 < math.inf:
         return None
     return max(0.0, row.variance_s2) * (number - writer.less)

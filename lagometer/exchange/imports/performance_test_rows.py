@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a log of performance_test, from CSV or from JSON, in one form: seconds, and numbers as printed.
+"""The rows of a performance_test log, CSV or JSON, in one form: seconds, and numbers as printed.
 
-JSON has the number of latencies of each row (`latency_n`) and all digits; CSV has neither. Where JSON could
-not write a number (absent, infinite) it has 0.0.
+JSON has the number of latencies of each row (`latency_n`) and all digits; CSV has neither. JSON has 0.0 for a
+number that it could not write (missing, infinite).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ COUNTS = ("received", "sent", "lost")
 REQUIRED = ("T_experiment", "T_loop", *COUNTS, "data_received", *LATENCIES)
 JSON_COUNTS = ("num_samples_received", "num_samples_sent", "num_samples_lost", "total_data_received")
 JSON_LATENCIES = tuple(f"latency_{figure}" for figure in ("n", *FIGURES))
-ENDS = ("Maximum runtime reached. Exiting.", "Caught signal. Exiting.")  # of a log that was taken from stdout
+ENDS = ("Maximum runtime reached. Exiting.", "Caught signal. Exiting.")  # of a log taken from stdout
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row. Counts are per second, cut to whole numbers; `n` is JSON's count of latencies, `squares_s2` its
-    sum of the squares of their differences from the mean."""
+    """A row. Counts are per second, rounded down; `n` is JSON's count of latencies, `squares_s2` its sum of
+    the squares of their differences from the mean."""
 
     where: str
     experiment_s: float
@@ -51,26 +51,26 @@ class Row:
 
     @property
     def heard(self) -> bool:
-        """Whether it has latencies at all."""
+        """Whether it has any latencies."""
         if self.n is not None:
             return self.n > 0
         return -math.inf < self.least_s <= self.most_s < math.inf
 
     @property
     def since_boot(self) -> bool:
-        """Whether its counts were divided by the time since the machine was started: from 1.1.1 on the first
-        row's are, and say next to nothing."""
+        """Whether its counts were divided by the time since the machine started. From 1.1.1 on this holds for
+        the first row, whose counts are almost meaningless."""
         return self.took_s > self.experiment_s + 0.5
 
     @property
     def since_start(self) -> bool:
-        """Whether it is the very first of a log up to 1.1.0, whose counts also have what came before it."""
+        """Whether it is the first row of a log up to 1.1.0, whose counts include what came before it."""
         return abs(self.experiment_s - self.took_s) < 0.5
 
 
 @dataclass(frozen=True)
 class Table:
-    """A log as it was read. `reserves`: it tells of the loops' reserves, as up to 1.1.2."""
+    """A log as it was read. `reserves`: it contains the loops' reserves, as up to 1.1.2."""
 
     head: Head
     rows: Sequence[Row]
@@ -79,7 +79,7 @@ class Table:
 
 
 def read_table(source: Source) -> Table:
-    """Reads one log. Raises ExchangeError: file, line and what was expected there."""
+    """Reads one log. Raises ExchangeError with file, line and what was expected there."""
     return _json_table(source) if source.text.lstrip().startswith("{") else _csv_table(source)
 
 
@@ -114,12 +114,12 @@ def _head(lines: Iterable[str]) -> dict[str, str]:
 
 
 def _cells(line: str) -> list[str]:
-    """The fields of a line; logs from before October 2019 end each with a comma."""
+    """The fields of a line; in logs from before October 2019 each field ends with a comma."""
     return [cell.strip() for cell in line.rstrip(" \t,").split(",")]
 
 
 def _check_columns(names: Sequence[str], where: str) -> None:
-    """The columns are those of a version that is known. Another may have other units under the same names."""
+    """Checks for the columns of a known version. Another may use the same names with other units."""
     absent = [name for name in REQUIRED if name not in names]
     if absent:
         raise ExchangeError(f"{where}: column {absent[0]!r} is missing; not a log of {TOOL} {VERSIONS}")
@@ -139,7 +139,7 @@ def _check_columns(names: Sequence[str], where: str) -> None:
 
 
 def _csv_row(names: Sequence[str], cells: Sequence[str], where: str) -> Row:
-    """One row; infinite and absent figures (`-nan`) included."""
+    """One row, including infinite and missing figures (`-nan`)."""
     if len(cells) != len(names):
         advice = "if the log was cut off there, remove the line"
         if len(cells) > len(names):
@@ -254,7 +254,7 @@ def _check_counts(values: Mapping[str, float], where: str) -> None:
 
 
 def _check_latencies(row: Row, names: Sequence[str], where: str) -> None:
-    """Whether what was received has latencies that can be."""
+    """Checks that received messages have plausible latencies."""
     for name, value in zip(names, (row.least_s, row.most_s, row.mean_s), strict=False):
         if not abs(value) < 1e9:
             raise ExchangeError(f"{where}: {value:g} in column {name!r} is not a latency")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`latency_all.txt` of iRobot's ros2-performance: a row per subscription, in CSV or in columns.
 
-Messages that came later than their period (or 50 ms) are *too late*: counted, but not among the latencies.
-Where there are any, mean, standard deviation and maximum are of the others alone, and are not taken.
-Latencies are in whole microseconds, the standard deviation over n. `latency_total.txt` averages the means of
-all topics.
+Messages that arrived later than their period (or 50 ms) are *too late*: counted, but not among the latencies.
+If there are any, mean, standard deviation and maximum cover only the others, and are not imported. Latencies
+are in whole microseconds, the standard deviation is over n. `latency_total.txt` averages the means of all
+topics.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOST_NOTE = (
 
 
 def recognises(source: Source) -> bool:
-    """Whether it is a file of latencies of ros2-performance, of all or of the total."""
+    """Whether the file contains latencies of ros2-performance, of all subscriptions or the total."""
     return any(_words(line)[:4] in (list(COLUMNS[:4]), list(TOTAL)) for line in source.lines[:50])
 
 
@@ -139,7 +139,7 @@ def _row(source: Source, words: Sequence[str], where: str) -> Trial | None:
 
 
 def _time(text: str, where: str, column: str) -> float | None:
-    """A time in microseconds with six digits; null for `nan`, of no message at all."""
+    """A time in microseconds with six digits; null for `nan`, without any message."""
     value = maybe_number(text)
     if value is None or not (math.isnan(value) or 0 <= value < LARGEST_US):
         raise ExchangeError(f"{where}: {text[:40]!r} is not a time in us ({column})")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CSV of RTI Perftest's publisher (`-outputFormat csv`), and its file of samples (`-latencyFile`).
 
-A latency is half of a round trip. With intervals (the default) a line is printed for every echo but the first
-of each length, so every latency is there, in whole microseconds or, where it was built for that, nanoseconds.
-The summary has quantiles, but neither the number of echoes that they are of nor our ranks (index n p from 0),
-so a file with summaries alone is refused. The file of samples names no unit.
+A latency is half of a round trip. With intervals (the default) it prints a line for every echo but the first
+of each length, so every latency is there, in whole microseconds or, in special builds, nanoseconds. The
+summary has quantiles, but neither the number of echoes behind them nor our ranks (index n p from 0), so a
+file with only summaries is rejected. The file of samples names no unit.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class _Run:
 
     length_bytes: int | None
     latencies_ns: list[int] = field(default_factory=list)
-    mean_us: float | None = None  # as the last line says it
+    mean_us: float | None = None  # from the last line
     digit_us: float = 0.5
     where: str = ""
 
 
 def recognises(source: Source) -> bool:
-    """Whether it is a CSV of RTI Perftest, of latency or of throughput."""
+    """Whether the file is a CSV of RTI Perftest, of latency or throughput."""
     heads = (_INTERVALS, _SUMMARY, _THROUGHPUT, _SAMPLES)
     return any(head.match(line) for line in source.lines for head in heads)
 
@@ -83,7 +83,7 @@ def _trial(source: Source, run: _Run, index: int | None) -> Trial:
 
 
 def _output(source: Source) -> list[_Run]:
-    """The intervals; summaries are not read, since what they have follows from those."""
+    """The intervals; summaries are ignored, since the intervals contain everything in them."""
     runs: list[_Run] = []
     mode = ""
     modes = set()

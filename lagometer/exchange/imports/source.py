@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file that is to be imported, read once, and what the formats share in reading text."""
+"""A file to import, read once, and text functions that the formats share."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 
 from lagometer.exchange.errors import ExchangeError
 
-LARGEST_BYTES = 1 << 30  # of a file; the whole of it is held in memory
+LARGEST_BYTES = 1 << 30  # of a file, which is held in memory as a whole
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 COMMA = "the decimals are written with a comma, which also separates the columns"
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file: where it lies and what is in it."""
+    """One file: its path and its content."""
 
     path: Path
     content: bytes
 
     @classmethod
     def read(cls, path: Path) -> Source:
-        """Reads it. Raises ExchangeError: absent, empty, too large, not text."""
+        """Reads it. Raises ExchangeError: missing, empty, too large, not text."""
         try:
             if path.stat().st_size > LARGEST_BYTES:
                 raise ExchangeError(f"{path}: larger than {LARGEST_BYTES >> 20} MiB; split it")
@@ -54,16 +54,16 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Its lines without their ends; `\\f` and the like end none."""
+        """Its lines without line ends; `\\f` and similar characters do not end a line."""
         return re.split(r"\r\n|\n|\r", self.text)
 
     def where(self, line: int) -> str:
-        """`file:line`, the first line being 1."""
+        """`file:line`; the first line is 1."""
         return f"{self.path}:{line}"
 
 
 def number(text: str, where: str, quantity: str) -> float:
-    """A finite number, or ExchangeError: where, and what it should have been."""
+    """A finite number, or ExchangeError with the place and what was expected."""
     value = maybe_number(text)
     if value is None or not math.isfinite(value):
         raise ExchangeError(f"{where}: {text.strip()[:40]!r} is not a number ({quantity}); {hint(text)}")
@@ -78,14 +78,14 @@ def count(text: str, where: str, quantity: str) -> int:
 
 
 def hint(text: str) -> str:
-    """What to do about a number that could not be read."""
+    """A hint for a number that could not be read."""
     if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
         return "run the tool with LC_ALL=C, which writes decimals with a point"
     return "if the file was cut off there, remove the line"
 
 
 def maybe_number(text: str) -> float | None:
-    """As C++ and C print numbers, `inf` and `-nan` included; None for anything else."""
+    """A number as C++ and C print it, including `inf` and `-nan`; None for anything else."""
     if not re.fullmatch(
         r"\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|nan)\s*", text, re.ASCII
     ):

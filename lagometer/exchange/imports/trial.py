@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader makes of its files: trials with figures, and what the files do not tell."""
+"""The result of reading files: trials with figures, and what the files do not contain."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ HALVED = (
 class Trial:
     """One run of another tool, or one cell of it.
 
-    parts: the cell's id below `imported/<tool>`. figures: columns of cells.parquet; one that is not there is
-    null. factors: likewise, of the study's factors. files: which of the sources it was read from.
+    parts: the cell's id below `imported/<tool>`. figures: columns of cells.parquet; a missing one is null.
+    factors: likewise, the study's factors. files: the sources that it was read from.
     """
 
     parts: Sequence[str]
@@ -45,11 +45,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Imported:
-    """Everything that one import gives.
+    """Everything from one import.
 
-    tool: whose figures these are; version: what the files say of its version, None where they say nothing.
-    about: one mapping per source, in their order, for the manifest. absent: figure (or several, joined by
-    `, `) → why it is null.
+    tool: the tool that measured the figures; version: its version according to the files, None if unknown.
+    about: one mapping per source, in order, for the manifest. absent: figure (or several, joined by `, `) →
+    why it is null.
     """
 
     tool: str
@@ -62,13 +62,13 @@ class Imported:
 
 @dataclass(frozen=True)
 class Options:
-    """What the user said. unit: of values in files that name none, `ns`, `us`, `ms` or `s`."""
+    """The user's options. unit: of values in files that name none, `ns`, `us`, `ms` or `s`."""
 
     unit: str | None = None
 
 
 def figures_of(latencies_ns: Numbers) -> dict[str, Any]:
-    """The figures of raw latencies, with the same definitions as of our own samples."""
+    """The figures of raw latencies, with the same definitions as for our own samples."""
     ordered = np.sort(latencies_ns)
     statistics = moments(ordered)
     return {
@@ -84,7 +84,7 @@ def figures_of(latencies_ns: Numbers) -> dict[str, Any]:
 
 
 def check_order(figures: Mapping[str, Any], where: str) -> None:
-    """Whether minimum, quantiles and maximum ascend and can be held. Raises ExchangeError."""
+    """Checks that minimum, quantiles and maximum ascend and are in range. Raises ExchangeError."""
     names = [f"latency_{name}_ns" for name in form.LATENCY_ORDER]
     values = [(name, figures[name]) for name in names if figures.get(name) is not None]
     for name, value in values:
@@ -98,5 +98,5 @@ def check_order(figures: Mapping[str, Any], where: str) -> None:
 
 
 def part(text: str) -> str:
-    """A part of a cell's id: what can't be in a folder's name becomes `_`."""
+    """A part of a cell's id: characters that a folder's name can't contain become `_`."""
     return re.sub(r"[^\w.+:-]", "_", text).strip(".")[:100] or "_"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of trials as curves and series, few enough for a page."""
+"""The messages of trials as curves and series, reduced to fit a page."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A curve and its band from more messages than can be looked at fifty times.
+"""A curve and its band, for too many messages to scan fifty times.
 
-The interval is that of `lagometer.stats.interval.confidence`, on the scale of shares, but what it needs of
-the messages is counted while they are put into bins for the curve itself: how many of each run of consecutive
-messages lie below some limit near each quantile. So the band costs no further pass.
+The interval is that of `lagometer.stats.interval.confidence`, on the scale of shares. Its inputs are counted
+while the messages are binned for the curve itself: how many of each run of consecutive messages lie below
+some limit near each quantile. So the band needs no further pass.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lagometer.stats.interval.confidence import SUPPORT, share_limits
 
 Floats = npt.NDArray[np.float64]
 
-RUNS_MIN = 8  # beyond one a trial, that tell how far messages of a trial hang together
+RUNS_MIN = 8  # beyond one per trial, needed to estimate the correlation of messages within a trial
 MEDIAN = 0.5
 
 
 @dataclass(frozen=True)
 class _Worth:
-    """For some shares (of the messages below some limits): how many independent messages would fix them as
-    exactly. `within`: where only that messages of a trial hang together is taken into account.
+    """For some shares (of the messages below some limits): the number of independent messages that would
+    determine them as precisely. `within`: considering only the correlation within each trial.
     """
 
     shares: Floats
@@ -37,14 +37,14 @@ class _Worth:
 def with_band(
     trials: Sequence[Numbers], ranks: Numbers, shares: Sequence[float], alpha: float
 ) -> tuple[Numbers, list[tuple[float, int, int]]]:
-    """The numbers of these ranks among those of all trials together (rank 1 is the smallest), and the band:
+    """The values at these ranks in all trials together (rank 1 is the smallest), and the band:
     share, low, high at each of `shares` that the samples support.
     """
     filled = [trial for trial in trials if len(trial)]
     bins = suitable_bins(filled)
     limits = _limits(filled, bins, shares)
     counts = np.zeros(bins.last + 1, dtype=np.int64)
-    below: list[Numbers] = []  # of each trial: a row for each run, a column for each limit
+    below: list[Numbers] = []  # for each trial: a row per run, a column per limit
     for trial in filled:
         runs = []
         for run in chunks([trial]):
@@ -64,7 +64,7 @@ def with_band(
 
 
 def _limits(trials: Sequence[Numbers], bins: Bins, shares: Sequence[float]) -> Numbers:
-    """The bins before which is counted, the first of them 0: about at the quantiles, as a sample has them."""
+    """The bins up to which messages are counted, the first being 0: near the quantiles, from a sample."""
     step = max(1, sum(map(len, trials)) // SAMPLE)
     sample = np.sort(np.concatenate([trial[::step] for trial in trials]))
     near = sample[(np.asarray(shares) * (len(sample) - 1)).astype(np.int64)]
@@ -72,7 +72,7 @@ def _limits(trials: Sequence[Numbers], bins: Bins, shares: Sequence[float]) -> N
 
 
 def _worth(below: Sequence[Numbers]) -> _Worth:
-    """below: per trial cumulated counts of its runs; the last column is all of a run's messages."""
+    """below: per trial, cumulative counts of its runs; the last column is all of a run's messages."""
     totals = np.array([trial.sum(axis=0) for trial in below], dtype=np.float64)
     sizes, overall = totals[:, -1:], float(totals[:, -1].sum())
     shares = totals.sum(axis=0) / overall
@@ -92,7 +92,7 @@ def _worth(below: Sequence[Numbers]) -> _Worth:
 def _share_limits(
     worth: _Worth, shares: Sequence[float], messages: int, trials: int, alpha: float
 ) -> list[tuple[float, float, float]]:
-    """Each share that is supported, and those that the true one lies between."""
+    """Each supported share, and the interval that contains the true one."""
     intervals: list[tuple[float, float, float]] = []
     if not len(worth.shares):
         return intervals

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Percentile curves: quantiles on a grid that is even on the scale of nines, to the last one that
+"""Percentile curves: quantiles on a grid that is even on the scale of nines, up to the last one that the
 samples support.
 """
 
@@ -17,7 +17,7 @@ from lagometer.report.samples.selection import PARTITIONED_MAX, order_statistics
 from lagometer.stats.interval.confidence import OK, SUPPORT, TRIALS_MIN, Pool
 
 _STEPS_PER_NINE = 20
-# Where a band is found; between them it is drawn straight. In thousandths, as estimates have them.
+# The points of the band, with straight lines between them. In thousandths, as in estimates.
 _BAND_PERMILLE = (
     *(20, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800),
     *(840, 870, 900, 920, 940, 950, 960, 970, 980, 985, 990, 992, 994, 996, 997, 998, 999),
@@ -25,7 +25,7 @@ _BAND_PERMILLE = (
 _ALWAYS = (0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
 
-@functools.lru_cache(maxsize=64)  # edges of a trial mostly delivered as many
+@functools.lru_cache(maxsize=64)  # edges of a trial mostly delivered the same number
 def supported_probabilities(count: int) -> npt.NDArray[np.float64]:
     """Probabilities whose order statistic has at least 10 of `count` samples beyond it; empty below 21
     samples.
@@ -61,9 +61,9 @@ def curve(
     alpha: float | None = None,
     in_passing: bool = False,
 ) -> Curve | None:
-    """The curve of an edge over the latencies of its valid trials; None where too few messages were
-    delivered. alpha: what its band may miss; None for no band. in_passing: the band is made while the curve
-    is, since the messages are too many to be looked at for each of its places.
+    """The curve of an edge over the latencies of its valid trials; None if too few messages were delivered.
+    alpha: the band's allowed error; None for no band. in_passing: computes the band together with the curve,
+    since there are too many messages to scan them for each of its points.
     """
     if not trials:
         return None
@@ -92,7 +92,7 @@ def curve(
 
 
 def _band(trials: Sequence[npt.NDArray[np.int64]], alpha: float) -> list[tuple[float, int, int]]:
-    """Where the samples support one, the interval of the quantile: probability, low, high."""
+    """The quantile's interval wherever the samples support one: probability, low, high."""
     pool = Pool(trials)
     estimates = [pool.estimate(permille, alpha) for permille in _BAND_PERMILLE]
     return [

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curves and series of a report: what only the samples can tell, read once, a few files at a time.
+"""Curves and series of a report: what only the samples contain, read once, a few files at a time.
 
-A campaign may hold a hundred million samples. So only the columns that are needed are read, latencies alone
-are kept until their cell is done, small files are read many at a time, and as many threads work on them as
-there are CPUs: Polars and NumPy leave Python's lock alone while they work. Thousands of small files go to
-processes.
+A campaign may hold a hundred million samples. So it reads only the necessary columns, keeps only latencies
+until their cell is done, reads many small files at a time, and uses as many threads as there are CPUs: Polars
+and NumPy release Python's lock while they work. Processes read thousands of small files.
 """
 
 from __future__ import annotations
@@ -30,32 +29,31 @@ from lagometer.store.reader import Campaign
 from lagometer.summary.data import Row
 
 THREADS_MAX = 4
-MESSAGES_AT_ONCE = 16_000_000  # of all the files that are worked on at a time, which bounds the memory
+MESSAGES_AT_ONCE = 16_000_000  # in all files processed at a time, which bounds the memory
 MESSAGES_PER_BATCH, FILES_PER_BATCH = 1_000_000, 64
-# From here on processes pay, each of which takes most of a second of a CPU to begin.
+# Above these, processes pay off; each takes most of a second of CPU time to start.
 MESSAGES_FOR_PROCESSES, FILES_FOR_PROCESSES = 10_000_000, 200
 
 Key = tuple[str, int | None, str]
-Latencies = dict[str, list[npt.NDArray[np.int64]]]  # by edge, of each valid trial of a cell
+Latencies = dict[str, list[npt.NDArray[np.int64]]]  # by edge, for each valid trial of a cell
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
 @dataclass
 class Drawn:
-    """What the samples have given so far."""
+    """What the samples have yielded so far."""
 
     curves: list[Curve] = field(default_factory=list)
     series: list[Series] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
-    payload_bytes: dict[str, int] = field(default_factory=dict)  # as seen on the wire, by cell
+    payload_bytes: dict[str, int] = field(default_factory=dict)  # by cell, as seen on the wire
 
 
 class Drawing:
-    """Curves and series of all trials' rows, begun where that can go on beside other work; so it must be
-    closed.
+    """Curves and series of all trials' rows. Starts early if it can run in parallel, so it must be closed.
 
-    `payload_known`: the cells whose payload the manifest tells.
+    `payload_known`: the cells whose payload is in the manifest.
     """
 
     def __init__(self, campaign: Campaign, rows: Sequence[Row], payload_known: frozenset[str]) -> None:
@@ -74,10 +72,10 @@ class Drawing:
     def finish(
         self, alphas: Mapping[str, float] | None = None, in_passing: bool = False
     ) -> tuple[Drawn, list[str]]:
-        """Waits for all of it; with it the notes on what was thinned or left out.
+        """Waits for everything; also returns the notes on what was thinned or left out.
 
-        `alphas`: of the cells whose curves have a band; `in_passing`: it is made while the curve is (see
-        `curves.curve`). A trial whose samples can't be read is named among the notes.
+        `alphas`: for the cells whose curves have a band; `in_passing`: computes it with the curve (see
+        `curves.curve`). Notes name each trial with unreadable samples.
         """
         drawn = self._from_processes()
         if drawn is None:
@@ -86,7 +84,7 @@ class Drawing:
         return drawn, _notes(drawn, self._wanted, self._fitting, self._points)
 
     def _from_processes(self) -> Drawn | None:
-        """What they have drawn; None if there are none, or none can be had here."""
+        """The processes' results; None if there are no processes, or if they can't run here."""
         if self._pool is None:
             return None
         drawn = Drawn()
@@ -101,7 +99,7 @@ class Drawing:
         return drawn
 
     def close(self) -> None:
-        """Ends what was begun: what is at work comes to the end of its few files, the rest is not done."""
+        """Finishes the few files in progress and cancels the rest."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
@@ -130,7 +128,7 @@ class Drawing:
 
 
 def _is_for_processes(tasks: Sequence[Task]) -> bool:
-    """Whether enough small files stand for themselves that it pays to begin processes for them."""
+    """Whether there are enough small files with curves of their own for processes to pay off."""
     single_files = all(task.curves for task in tasks)
     messages = sum(task.messages for task in tasks)
     return (
@@ -184,7 +182,7 @@ def _batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:
 def _in_order(
     pool: ThreadPoolExecutor, function: Callable[[Given], Result], items: Iterable[Given]
 ) -> Iterator[tuple[Given, Result]]:
-    """What the function makes of each item, in order; no more is begun ahead than the pool can work on."""
+    """The function's result for each item, in order; starts no more items ahead than the pool has workers."""
     ahead: deque[tuple[Given, Future[Result]]] = deque()
     for item in items:
         ahead.append((item, pool.submit(function, item)))

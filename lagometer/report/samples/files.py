@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one file of samples gives a report: latencies or curves, and series."""
+"""A report's data from one file of samples: latencies or curves, and series."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lagometer.store.reader import Campaign
 
 @dataclass(frozen=True)
 class TaskEdge:
-    """An edge of a file: whether its trial is valid, and how many of its messages arrived, about."""
+    """An edge of a file: whether its trial is valid, and roughly how many of its messages arrived."""
 
     name: str
     valid: bool
@@ -29,7 +29,7 @@ class TaskEdge:
 
 @dataclass(frozen=True)
 class Task:
-    """One file of samples, and what is wanted of it."""
+    """One file of samples, and what to compute from it."""
 
     cell: str
     trial: int
@@ -37,27 +37,27 @@ class Task:
     series: frozenset[str]  # edges whose series is drawn
     points: int
     payload: bool  # whether the cell's payload must be taken from the samples
-    curves: bool  # whether it is its cell's only file, so that its curves are the cell's
+    curves: bool  # whether it is its cell's only file, so its curves are the cell's
 
     @property
     def messages(self) -> int:
-        """How many the file holds, about."""
+        """The approximate number of messages in the file."""
         return sum(edge.messages for edge in self.edges)
 
 
 @dataclass
 class Made:
-    """What came of it."""
+    """The result of a task."""
 
     latencies: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)  # by edge, of a valid trial
-    curves: list[Curve] = field(default_factory=list)  # in place of latencies, where the task asks for them
+    curves: list[Curve] = field(default_factory=list)  # instead of latencies, if the task requests them
     series: list[Series] = field(default_factory=list)
     payload_bytes: int | None = None
     unread: str | None = None
 
 
 def read(campaign: Campaign, batch: Sequence[Task]) -> list[Made]:
-    """What each of these files gives. [thread: any]"""
+    """The result for each of these files. [thread: any]"""
     wanted = [Wanted(task.cell, task.trial, bool(task.series), task.payload) for task in batch]
     return [
         _make(task, samples, edges)
@@ -66,7 +66,7 @@ def read(campaign: Campaign, batch: Sequence[Task]) -> list[Made]:
 
 
 def _make(task: Task, samples: pl.DataFrame, edges: dict[str, EdgeRows] | CampaignError) -> Made:
-    """What a file gives: latencies of the valid trial's edges, and their series."""
+    """The result for a file: latencies of the valid trial's edges, and their series."""
     result = Made()
     if isinstance(edges, CampaignError):
         result.unread = f"The samples of {task.cell}, trial {task.trial}, could not be read: {edges}"
@@ -90,7 +90,7 @@ def _make(task: Task, samples: pl.DataFrame, edges: dict[str, EdgeRows] | Campai
 
 
 def _add_latencies(task: Task, edge: str, latencies: npt.NDArray[np.int64], result: Made) -> None:
-    """Kept until the cell is done, or made into its curve at once: one trial gives no band."""
+    """Keeps latencies until the cell is done, or makes its curve at once: one trial has no band."""
     if not task.curves:
         result.latencies[edge] = latencies
         return

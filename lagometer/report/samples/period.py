@@ -19,9 +19,9 @@ _MESSAGES_PER_PERIOD_MIN = 4
 
 
 def _background(power: npt.NDArray[np.float64], places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """The level of noise around some lines: the running median, so that drift and slow noise raise no alarm.
+    """The noise level around some lines: the running median, so that drift and slow noise raise no alarm.
 
-    Beyond the ends lines are mirrored. The median of an exponential distribution is ln 2 of its mean, hence
+    Lines are mirrored beyond the ends. The median of an exponential distribution is ln 2 of its mean, hence
     the division.
     """
     mirrored = np.pad(power, _NEIGHBOURS, mode="reflect")
@@ -31,26 +31,26 @@ def _background(power: npt.NDArray[np.float64], places: npt.NDArray[np.int64]) -
 
 
 def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period | None:
-    """The strongest line of the periodogram of the logarithm of latency, if noise can hardly explain it.
+    """The strongest line of the periodogram of the logarithm of latency, if noise is an unlikely cause.
 
-    Under noise a line's power over the level around it is exponentially distributed; over `m` lines the
-    chance of one as high is at most m·exp(-ratio) (Bonferroni). A repetition that sends harmonics is named
-    by its lowest strong line. `spacing_ns` is the time between messages; a period that fits fewer than 5
-    times, spans fewer than 4 messages or explains less than 3 % of the variance is not reported. Of a longer
-    series the first 262,144 messages are searched.
+    Under noise, a line's power over the level around it is exponentially distributed; over `m` lines the
+    chance of one this high is at most m·exp(-ratio) (Bonferroni). A repetition with harmonics is identified
+    by its lowest strong line. `spacing_ns` is the time between messages. Not reported: a period that fits
+    fewer than 5 times, spans fewer than 4 messages or explains less than 3 % of the variance. In a longer
+    series only the first 262,144 messages are searched.
     """
     latency_ns = latency_ns[:MESSAGES_MAX]
     count = len(latency_ns)
     if count < _MESSAGES_MIN or spacing_ns <= 0:
         return None
     values = np.log(np.maximum(latency_ns, 1).astype(np.float64))
-    position = np.linspace(-1, 1, count)  # its mean is 0, so mean and slope of the trend come apart
-    # Sums, not np.dot: BLAS would start threads of its own, which wait by spinning.
+    position = np.linspace(-1, 1, count)  # its mean is 0, so mean and slope of the trend are independent
+    # Sums, not np.dot: BLAS would start its own threads, which wait by spinning.
     values -= values.mean() + position * (np.sum(position * values) / np.sum(position**2))
     total = float(np.sum(values**2))
     if total <= 0:
         return None
-    # SciPy's, which is NumPy's to the last digit, keeps what lengths without small factors need.
+    # SciPy's result equals NumPy's to the last digit; it caches the plans of lengths without small factors.
     power = np.abs(scipy.fft.rfft(values)) ** 2 / count
     lines = power[_REPETITIONS_MIN : count // _MESSAGES_PER_PERIOD_MIN + 1]
     large = np.flatnonzero(2 * lines / total >= _SHARE_MIN)  # few: the shares of all lines add up to 1
@@ -61,7 +61,7 @@ def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period 
     strong = np.flatnonzero(p_values < _P_VALUE_MAX)
     if len(strong) == 0:
         return None
-    # A train of spikes has harmonics as high as its first line: take the lowest of about the same power.
+    # A train of spikes has harmonics as strong as its first line: take the lowest of about the same power.
     powers = lines[large[strong]]
     lowest = strong[np.flatnonzero(powers >= 0.3 * powers.max())[0]]
     line = int(large[lowest])

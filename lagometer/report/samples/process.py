@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a process that makes a report keeps its memory and its threads. To be said before Polars is loaded."""
+"""Memory and thread settings of a process that makes a report. Must run before Polars is loaded."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _KEPT_BYTES = 2**31 - 1
 
 
 def prepare() -> None:
-    """What was freed is used again, instead of given to the kernel after each file, to be cleared again.
+    """Reuses freed memory instead of returning it to the kernel after each file, which would clear it again.
 
-    A report's hundred thousand records stay until the process ends: looking through them for rings that could
-    be freed takes a tenth of the time and frees nothing. Threads for linear algebra, of which there is none,
-    would wait by spinning.
+    A report's hundred thousand records live until the process ends: searching them for garbage cycles takes a
+    tenth of the time and frees nothing. Threads for linear algebra would wait by spinning, and there is no
+    linear algebra.
     """
     os.environ.setdefault("_RJEM_MALLOC_CONF", "dirty_decay_ms:30000,muzzy_decay_ms:30000")  # Polars' own
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

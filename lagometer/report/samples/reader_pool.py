@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that read samples beside the report's own.
+"""Processes that read samples in parallel with the report's own process.
 
-Of thousands of small files most of the time goes to Python, where threads wait for one another's lock, and to
-the kernel, which must ask every CPU that a process runs on whenever a thread of it gives memory back. A
-process each has neither. Nothing here may load Polars before `_begin` has said how many threads it gets.
+With thousands of small files most of the time goes to Python, where threads wait for each other's lock, and
+to the kernel, which must notify every CPU that a process runs on whenever one of its threads frees memory.
+Separate processes avoid both. Nothing here may load Polars before `_begin` has set its number of threads.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from lagometer.store.reader import Campaign
 
 PR_SET_PDEATHSIG = 1
-# What is asked of cells.parquet where a file is absent.
+# The columns of cells.parquet that are needed if a file is missing.
 _OF_SAMPLES = ("cell", "trial", "valid", "imported_from")
-_given: list[Campaign] = []  # in the processes alone: the one that they read
+_given: list[Campaign] = []  # only in the processes: the one that they read
 
 
 def processes(campaign: Campaign, count: int) -> ProcessPoolExecutor:
-    """So many, which `begin` may be asked to begin. They end with this process, however it ends."""
+    """`count` processes, which `begin` may start. They end with this process, however it ends."""
     columns = [name for name in _OF_SAMPLES if name in campaign.cells.columns]
     reduced = replace(campaign, manifest={}, environment={}, journal=(), cells=campaign.cells.select(columns))
     return ProcessPoolExecutor(
@@ -40,9 +40,9 @@ def processes(campaign: Campaign, count: int) -> ProcessPoolExecutor:
 
 
 def begin(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Task]]) -> list[Future[list[Made]]]:
-    """Has them read these files, each batch by one of them. Processes begin with the first.
+    """Distributes these files, one batch per process at a time. The processes start with the first batch.
 
-    An interruption from a terminal goes to all its processes; these are never to see it, not even while they
+    An interruption from a terminal reaches all its processes. These must never see it, not even while they
     load Python: the report's own process ends them.
     """
     old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -60,7 +60,7 @@ def _begin(campaign: bytes) -> None:
 
 
 def read_beside(batch: Sequence[Task]) -> list[Made]:
-    """What each of these files gives."""
+    """The result for each of these files."""
     from lagometer.report.samples.files import read
 
     (campaign,) = _given

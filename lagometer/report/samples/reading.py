@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report needs of samples, as arrays: read in one query for many small files, or one large one."""
+"""The samples that a report needs, as arrays: one query reads many small files, or one large file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SERIES = (
 
 @dataclass(frozen=True)
 class Wanted:
-    """One file of samples: series: whether more than latencies is needed; payload: its bytes, too."""
+    """One file of samples. series: also reads more than latencies; payload: also reads its bytes."""
 
     cell: str
     trial: int
@@ -54,13 +54,13 @@ class Wanted:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the file that are read."""
+        """The columns to read from the file."""
         series_columns = SERIES_COLUMNS if self.series else ()
         return (*CURVE_COLUMNS, *series_columns, *(("payload_bytes",) if self.payload else ()))
 
     @property
     def expressions(self) -> tuple[pl.Expr, ...]:
-        """What is made of them."""
+        """The expressions over these columns."""
         series_expressions = _SERIES if self.series else ()
         return (*_CURVE, *series_expressions, *((pl.col("payload_bytes"),) if self.payload else ()))
 
@@ -73,13 +73,13 @@ class EdgeRows:
 
     @cached_property
     def arrived(self) -> npt.NDArray[np.bool_] | None:
-        """Which rows count towards latency; None if all do."""
+        """Which rows count for latency; None if all do."""
         arrived = self.array("arrived")
         return None if bool(arrived.all()) else arrived
 
     @cached_property
     def publish_ns(self) -> Numbers:
-        """When each was published."""
+        """When each message was published."""
         return self.array("publish_ns")
 
     @cached_property
@@ -92,11 +92,11 @@ class EdgeRows:
         return self.rows[column].to_numpy()
 
     def of_arrived(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What an array of all rows holds for the messages that count."""
+        """The elements of an array of all rows that belong to messages that count."""
         return values if self.arrived is None else values[self.arrived]
 
     def places(self, numbers: npt.NDArray[np.int64]) -> list[int]:
-        """The rows of some messages, given by their numbers among those that count."""
+        """The row numbers of some messages, given by their indices among those that count."""
         if self.arrived is None:
             return [int(number) for number in numbers]
         places: list[int] = np.flatnonzero(self.arrived)[numbers].tolist()
@@ -107,11 +107,11 @@ Read = dict[str, EdgeRows] | CampaignError
 
 
 def read_files(campaign: Campaign, files: Sequence[Wanted]) -> list[tuple[pl.DataFrame, Read]]:
-    """The edges of each file, or why it can't be read; with it all of the file's rows."""
+    """The edges of each file, or why it can't be read, and all rows of the file."""
     try:
         frames: Sequence[pl.DataFrame | CampaignError] = _read_together(campaign, files)
     except (CampaignError, OSError, pl.exceptions.PolarsError):
-        # One of them is not as we write them: each for itself, so that the others are read.
+        # One of them is not in our format: read each separately, so that the others can be read.
         frames = [_read_alone(campaign, file) for file in files]
     return [
         (pl.DataFrame(), frame) if isinstance(frame, CampaignError) else (frame, dict(_by_edge(frame)))
@@ -120,7 +120,7 @@ def read_files(campaign: Campaign, files: Sequence[Wanted]) -> list[tuple[pl.Dat
 
 
 def _read_together(campaign: Campaign, files: Sequence[Wanted]) -> list[pl.DataFrame]:
-    """One query for all files of which the same is wanted: one for each takes a third longer."""
+    """One query for all files with the same needs: a query per file takes a third longer."""
     frames: dict[Wanted, pl.DataFrame] = {}
     for columns in dict.fromkeys(file.columns for file in files):
         same_columns = [file for file in files if file.columns == columns]
@@ -135,7 +135,7 @@ def _read_together(campaign: Campaign, files: Sequence[Wanted]) -> list[pl.DataF
 
 
 def _parts(rows: pl.DataFrame, paths: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """The rows of each file; they lie one file after the other. CampaignError if they don't."""
+    """The rows of each file; files must be contiguous, otherwise CampaignError."""
     path_of, wanted = rows[_PATH], rows.drop(_PATH)
     begin = 0
     for path in paths:
@@ -163,12 +163,12 @@ def _read_alone(campaign: Campaign, wanted: Wanted) -> pl.DataFrame | CampaignEr
 
 
 def _by_edge(samples: pl.DataFrame) -> Iterator[tuple[str, EdgeRows]]:
-    """What was measured on each edge; an edge without such a row is absent."""
+    """The measured rows of each edge; an edge without such a row is missing."""
     codes = samples["edge_code"].to_numpy()
     borders = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
     stretches = [(begin, end) for begin, end in itertools.pairwise(borders) if end > begin]
     names = [str(samples["edge"][begin]) for begin, _ in stretches]
-    if len(set(names)) == len(names):  # as we write them: one edge after the other, so slices will do
+    if len(set(names)) == len(names):  # our own format: one edge after the other, so slices suffice
         parts = [samples.slice(begin, end - begin) for begin, end in stretches]
     else:
         names = list(dict.fromkeys(names))
@@ -180,7 +180,7 @@ def _by_edge(samples: pl.DataFrame) -> Iterator[tuple[str, EdgeRows]]:
 
 
 def _measured(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the measure phase that have a sending time, in sending order; mostly one stretch."""
+    """The rows of the measure phase with a sending time, in sending order; mostly one contiguous range."""
     wanted = rows["measured"].to_numpy()
     first, count = int(wanted.argmax()), int(np.count_nonzero(wanted))
     stretch = bool(wanted[first : first + count].all())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order statistics of latencies; of a great many in two passes over them, without sorting them all."""
+"""Order statistics of latencies; two passes over very many of them, without sorting them all."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
 
-PARTITIONED_MAX = 2_000  # so few are put in order as far as needed
-SORTED_MAX = 100_000  # and so few altogether, which NumPy does in less time than it takes to count them
-CHUNK = 1 << 17  # numbers at a time, so that what is made of them stays in the cache
+PARTITIONED_MAX = 2_000  # up to this many are partitioned
+SORTED_MAX = 100_000  # up to this many are sorted, which NumPy does faster than counting them
+CHUNK = 1 << 17  # numbers at a time, so that their results stay in the cache
 SAMPLE = 2_048
-TAIL_SHARE = 0.001  # of the numbers, about, that share the last bin
+TAIL_SHARE = 0.001  # approximate share of the numbers in the last bin
 BINS_BITS_MAX = 16
-PER_BIN = 4  # numbers, about, where there are not more than fill all bins
+PER_BIN = 4  # approximate numbers per bin, if they do not fill all bins
 
 
 @dataclass(frozen=True)
 class Bins:
-    """Bins of equal width from the smallest number on; the last holds whatever lies beyond."""
+    """Bins of equal width from the smallest number on; the last one contains everything beyond."""
 
     low: int
     shift: int
@@ -37,10 +37,9 @@ class Bins:
 
 
 def order_statistics(parts: Sequence[Numbers], ranks: npt.NDArray[np.int64]) -> Numbers:
-    """The numbers of these ranks among those of all parts together; rank 1 is the smallest.
+    """The numbers at these ranks in all parts together; rank 1 is the smallest.
 
-    Of many it is first counted how many lie in which bin of values; then the few bins with a wanted rank are
-    sorted.
+    For many numbers, it first counts how many lie in each bin, then sorts the few bins with a requested rank.
     """
     count = sum(len(part) for part in parts)
     if count <= PARTITIONED_MAX:
@@ -58,7 +57,7 @@ def order_statistics(parts: Sequence[Numbers], ranks: npt.NDArray[np.int64]) -> 
 
 
 def _sorted(values: Numbers) -> Numbers:
-    """In 32 bits where their range has room in them: twice as many at a time, for NumPy and for the cache."""
+    """Uses 32 bits if the range fits: twice as many at a time, for NumPy and for the cache."""
     low, high = int(values.min()), int(values.max())
     if high - low > np.iinfo(np.uint32).max:
         return np.sort(values)
@@ -70,19 +69,19 @@ def _sorted(values: Numbers) -> Numbers:
 
 
 def selected(parts: Sequence[Numbers], bins: Bins, counts: Numbers, ranks: Numbers) -> Numbers:
-    """The numbers of these ranks, where it is known how many lie in each bin."""
+    """The numbers at these ranks, given the counts of the bins."""
     ends = np.cumsum(counts)
     bin_of_rank = np.searchsorted(ends, ranks)
     wanted = np.zeros(bins.last + 1, dtype=np.bool_)
     wanted[bin_of_rank] = True
     candidates = np.sort(np.concatenate([chunk[wanted[bins.of(chunk)]] for chunk in chunks(parts)]))
-    left_out = ends - np.cumsum(np.where(wanted, counts, 0))  # numbers up to a bin's end that were not kept
+    left_out = ends - np.cumsum(np.where(wanted, counts, 0))  # numbers up to a bin's end that were dropped
     chosen: Numbers = candidates[ranks - left_out[bin_of_rank] - 1]
     return chosen
 
 
 def suitable_bins(parts: Sequence[Numbers]) -> Bins:
-    """Narrow where most numbers lie: a single stall of a second must not widen the bins of all others."""
+    """Bins that are narrow where most numbers lie: one stall of a second must not widen all bins."""
     filled = [part for part in parts if len(part)]
     low, count = min(int(part.min()) for part in filled), sum(len(part) for part in filled)
     step = max(1, count // SAMPLE)
@@ -93,7 +92,7 @@ def suitable_bins(parts: Sequence[Numbers]) -> Bins:
 
 
 def chunks(parts: Sequence[Numbers]) -> Iterator[Numbers]:
-    """The same numbers in pieces that stay in the cache, none of two parts."""
+    """The same numbers in pieces that fit the cache; no piece spans two parts."""
     for part in parts:
         for begin, end in itertools.pairwise([*range(0, len(part), CHUNK), len(part)]):
             yield part[begin:end]

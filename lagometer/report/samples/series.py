@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial's messages over time: thinned without losing an extreme, with migrations and the slowest
-marked.
+"""One trial's messages over time: thinned without losing an extreme, with marks at migrations and at the
+slowest messages.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _OF_SLOW = (
 
 
 def slowest_places(values: npt.NDArray[np.int64]) -> Indices:
-    """Places of the 20 largest values, ascending; of equal ones the later."""
+    """Indices of the 20 largest values, ascending; the later one of equal values."""
     count = len(values)
     if count <= SLOWEST:
         return np.arange(count)
-    if count > _LARGE:  # one pass with a heap of 20, where a partition would copy and permute all
+    if count > _LARGE:  # one pass with a heap of 20; a partition would copy and permute all
         limit = pl.Series(values).top_k(SLOWEST).to_numpy().min()
     else:
         limit = np.partition(values, count - SLOWEST)[count - SLOWEST]
@@ -44,8 +44,8 @@ def slowest_places(values: npt.NDArray[np.int64]) -> Indices:
 
 
 def keep_extremes(values: npt.NDArray[np.int64], points_max: int, slowest: Indices | None = None) -> Indices:
-    """Places to keep, ascending: the slowest 20 of all, first and last, and each bucket's smallest and
-    largest. `slowest`: what `slowest_places` gives, where it is known.
+    """Indices to keep, ascending: the slowest 20 of all, first and last, and each bucket's smallest and
+    largest. `slowest`: the result of `slowest_places`, if known.
     """
     count = len(values)
     if count <= points_max:
@@ -68,7 +68,7 @@ def keep_extremes(values: npt.NDArray[np.int64], points_max: int, slowest: Indic
 
 @dataclass(frozen=True)
 class _Moves:
-    """Changes of CPU on one side: how many, and the first of them."""
+    """CPU changes on one side: how many, and the first of them."""
 
     count: int
     first: list[Migration]
@@ -77,7 +77,7 @@ class _Moves:
 def _migrations(
     cpus: npt.NDArray[Any], publish_ns: npt.NDArray[np.int64], side: str, origin_ns: int
 ) -> _Moves:
-    """Messages whose CPU differs from that of the message before, in sending order."""
+    """Messages whose CPU differs from the previous message's, in sending order."""
     known = cpus != CPU_UNKNOWN
     if not known.all():
         cpus, publish_ns = cpus[known], publish_ns[known]
@@ -126,7 +126,7 @@ def edge_series(
     slowest = slowest[::-1]
     slowest = slowest[np.argsort(-latency[slowest], kind="stable")]
     lost = edge_rows.publish_ns[edge_rows.array("lost")]
-    # Several senders or receivers share an edge's rows only end to end; then a change of CPU says nothing.
+    # Several senders or receivers share an edge's rows only end to end; a CPU change means nothing there.
     single = _all_differ(edge_rows)
     sender = receiver = None
     if single:
@@ -134,7 +134,7 @@ def edge_series(
         taken_on = edge_rows.of_arrived(edge_rows.array("cpu_taken"))
         receiver = _migrations(taken_on, publish, "receiver", origin_ns)
     marks = [mark for side in (sender, receiver) if side is not None for mark in side.first]
-    begin = publish[:MESSAGES_MAX]  # what a period is searched in
+    begin = publish[:MESSAGES_MAX]  # the search range for a period
     spacing_ns = float(np.median(np.diff(begin))) if len(begin) > 1 else 0.0
     return Series(
         cell=cell,
@@ -157,7 +157,7 @@ def edge_series(
 
 
 def _all_differ(edge_rows: EdgeRows) -> bool:
-    """Whether no sequence was delivered twice; mostly they ascend, which is cheaper to see."""
+    """Whether every delivered sequence is unique; mostly they ascend, which is cheaper to check."""
     values = edge_rows.array("sequence")
     if bool(np.all(values[1:] > values[:-1])):
         return True
