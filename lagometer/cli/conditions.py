@@ -162,5 +162,5 @@ def failed(judgements: Sequence[Judgement], strict: bool) -> list[str]:
         if judgement.verdict == "met":
             lines.append(f"{judgement.limit} is met: {judgement.cell}")
         elif strict and judgement.verdict == "unknown":
-            lines.append(f"{judgement.limit} can't be told: {judgement.cell} ({judgement.why})")
+            lines.append(f"{judgement.limit} can't be judged: {judgement.cell} ({judgement.why})")
     return lines

@@ -228,15 +228,15 @@ def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
         yield "no process only publishes, so none can start before or after those that subscribe"
     for name in cell.adapters if cell.factors.start == "publisher-first" else ():
         if not adapters[name].sidecar.abilities.late_readers:
-            yield f"{name} finds no subscriber that comes while messages flow"
+            yield f"{name} does not discover subscribers that join while messages flow"
     for nodes in cell.workers:
         if len({(cell.graph.start_ns(node), cell.graph.stop_ns(node)) for node in nodes}) > 1:
             yield f"the nodes of one process join or leave at different times: {', '.join(nodes)}"
     for name in cell.adapters if any(node.start_ns for node in cell.graph.nodes) else ():
         if not adapters[name].sidecar.abilities.late_readers:
-            yield f"{name} finds no subscriber that comes while messages flow"
+            yield f"{name} does not discover subscribers that join while messages flow"
     if cell.factors.start != "matched" and cell.graph.closed_loop:
-        yield f"{cell.graph.name} waits for each answer, so what is lost before it is matched holds it up"
+        yield f"{cell.graph.name} waits for each answer, so a message lost before endpoints match blocks it"
 
 
 def _hosts(cell: Cell, surroundings: Surroundings) -> Iterator[str]:

@@ -163,7 +163,9 @@ LINK_KEYS: Mapping[str, LinkKey] = {
         "queue_bytes", _bytes(2_000, 1 << 30), "what may wait for the rate; the rest is dropped"
     ),
     "frame_overhead": LinkKey(
-        "frame_overhead_bytes", _bytes(0, 200), "what each frame takes of the rate beside its own bytes"
+        "frame_overhead_bytes",
+        _bytes(0, 200),
+        "bytes of the rate that each frame uses in addition to its own",
     ),
     "description": LinkKey("description", str, "what the link is like, in words"),
 }

@@ -128,7 +128,7 @@ def _licence(product: Product, home: Path | None, variables: Mapping[str, str]) 
             continue
         if _holds(Path(value).exists) or (product.licence_server and "@" in value):
             return f"licence: {variable}={value}"
-        return f"no licence: {variable} is '{value}', which is not there"
+        return f"no licence: {variable} is '{value}', which does not exist"
     places = list(product.licence_variables)
     if home is not None:
         places.append(str(home / product.licence_file))

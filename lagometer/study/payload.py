@@ -79,7 +79,7 @@ def payload_reasons(
     if not has_size(kind, size_bytes):
         yield f"the type {kind} {sizes_in_words(kind)}"
     if kind == "string" and content.startswith(RECORDED):
-        yield f"the type string holds text alone, and {content} is any bytes"
+        yield f"the type string holds only text, but {content} may contain any bytes"
     if kind in OF_ROS:
         invalid = sorted(topic for topic in topics if not _ROS_TOPIC.fullmatch(topic))
         if invalid:

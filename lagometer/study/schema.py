@@ -437,7 +437,7 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         "needs",
         text_parser,
         "",
-        "what this study, or part, can't be carried out without here: its cells are excluded with it",
+        "what this study, or part, requires and this machine lacks: its cells are excluded with this reason",
         _TEXT,
     ),
     TopLevelKey(

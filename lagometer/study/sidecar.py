@@ -337,7 +337,7 @@ class Sidecar(_Part):
             unknown = sorted(daemon.options_named() - set(self.options))
             if unknown:
                 raise ValueError(
-                    f"daemon {daemon.name} asks for the option '{unknown[0]}', which is not there"
+                    f"daemon {daemon.name} uses the option '{unknown[0]}', which the sidecar does not declare"
                 )
         return self
 

@@ -32,7 +32,7 @@ def _lines(judgements: Sequence[Judgement]) -> Iterator[tuple[str, str]]:
         verdict: [judgement for judgement in judgements if judgement.verdict == verdict]
         for verdict in ("met", "unknown", "not-met")
     }
-    for verdict, word, style in (("met", "met", "bold red"), ("unknown", "can't be told", "yellow")):
+    for verdict, word, style in (("met", "met", "bold red"), ("unknown", "can't be judged", "yellow")):
         for judgement in groups[verdict]:
             yield f"    {word}: {judgement.cell}", style
             yield f"      {figure_text(judgement)}", style

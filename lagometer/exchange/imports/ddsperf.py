@@ -6,6 +6,7 @@ With `ping` they are half round trips, with `-l` (`sublat`) one-way between two 
 maximum and mean of the seconds give those of the run. Their quantiles do not: both their rank (one above ours
 if n p is a whole number) and their base (the first 20,000 of a second) differ from ours.
 """
+
 from __future__ import annotations
 
 import re

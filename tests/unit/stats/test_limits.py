@@ -250,7 +250,7 @@ def test_show_ends_with_8_and_says_which(campaign: Path, capsys: pytest.CaptureF
     assert show.command(campaign, fail_if=asked) == 8
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert f"    met: {SHM}" in lines and f"    met: {UDP}" in lines
-    assert f"    can't be told: {SHM}" in lines
+    assert f"    can't be judged: {SHM}" in lines
     assert f"    not met in 2 cells, nearest: {UDP}" in lines
     assert lines[-1] == "failed: 4 of --fail-if (exit code 8)"
     for limit in asked:
@@ -269,7 +269,7 @@ def test_what_nobody_can_tell_fails_only_if_strict(
     campaign: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert show.command(campaign, fail_if=["shm/*: lost > 0.001%"]) == 0
-    assert "can't be told" in capsys.readouterr().out
+    assert "can't be judged" in capsys.readouterr().out
     assert show.command(campaign, fail_if=["shm/*: lost > 0.001%"], strict=True, json=True) == 8
     assert "the interval crosses the limit" in told(capsys)["failed_conditions"][0]
     assert show.command(campaign, fail_if=["p50 > 1s"], strict=True) == 0

@@ -93,7 +93,7 @@ def test_a_licence_is_where_a_variable_says_or_in_the_home(product: Product, tmp
         other.touch()
         assert look_for(product, {**home, variable: str(other)}).licence == f"licence: {variable}={other}"
         wrong = look_for(product, {**home, variable: "/nowhere/x.lic"}).licence
-        assert wrong == f"no licence: {variable} is '/nowhere/x.lic', which is not there"
+        assert wrong == f"no licence: {variable} is '/nowhere/x.lic', which does not exist"
         server = look_for(product, {**home, variable: "7201@licences"}).licence
         assert server.startswith("licence: " if product.licence_server else "no licence: ")
 
