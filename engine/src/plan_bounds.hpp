@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both workers keep to. Made by `python -m lagometer.run.worker.plan_bounds`: change those models instead.
+// Limits that both workers share. Made by `python -m lagometer.run.worker.plan_bounds`: change the models instead.
 #pragma once
 
 #include <cstdint>

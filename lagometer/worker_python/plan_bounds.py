@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both workers keep to. Made by `python -m lagometer.run.worker.plan_bounds`: change those models."""
+"""Limits that both workers share. Made by `python -m lagometer.run.worker.plan_bounds`: change the models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STANDALONE_GRACE_NS = 500_000_000  # for which a standalone worker that is match
 
 
 class Worker:
-    """Of each `Worker` in a plan."""
+    """Bounds of a plan's `Worker`."""
 
     INDEX = Bounds(0, 1_048_576)
     NAME_CHARACTERS = Bounds(1, 4_096)
@@ -39,7 +39,7 @@ class Worker:
 
 
 class Phases:
-    """Of each `Phases` in a plan."""
+    """Bounds of a plan's `Phases`."""
 
     DISCOVERY_TIMEOUT_NS = Bounds(1, 3_600_000_000_000)
     WARMUP_NS = Bounds(0, 3_600_000_000_000)
@@ -48,7 +48,7 @@ class Phases:
 
 
 class Scheduling:
-    """Of each `Scheduling` in a plan."""
+    """Bounds of a plan's `Scheduling`."""
 
     PRIORITY = Bounds(0, 99)
     CPUS_ITEMS = Bounds(0, 4_096)
@@ -56,7 +56,7 @@ class Scheduling:
 
 
 class Adapter:
-    """Of each `Adapter` in a plan."""
+    """Bounds of a plan's `Adapter`."""
 
     NAME_CHARACTERS = Bounds(1, 4_096)
     LIBRARY_CHARACTERS = Bounds(1, 4_096)
@@ -64,7 +64,7 @@ class Adapter:
 
 
 class Security:
-    """Of each `Security` in a plan."""
+    """Bounds of a plan's `Security`."""
 
     IDENTITY_CA_CHARACTERS = Bounds(1, 4_096)
     PERMISSIONS_CA_CHARACTERS = Bounds(1, 4_096)
@@ -75,7 +75,7 @@ class Security:
 
 
 class Context:
-    """Of each `Context` in a plan."""
+    """Bounds of a plan's `Context`."""
 
     ADAPTER = Bounds(0, 4_294_967_295)
     DOMAIN = Bounds(0, 4_294_967_295)
@@ -83,13 +83,13 @@ class Context:
 
 
 class Liveliness:
-    """Of each `Liveliness` in a plan."""
+    """Bounds of a plan's `Liveliness`."""
 
     LEASE_NS = Bounds(1_000, 4_611_686_018_427_387_904)
 
 
 class Qos:
-    """Of each `Qos` in a plan."""
+    """Bounds of a plan's `Qos`."""
 
     DEPTH = Bounds(1, 1_048_576)
     DEADLINE_NS = Bounds(1_000, 4_611_686_018_427_387_904)
@@ -99,7 +99,7 @@ class Qos:
 
 
 class Endpoint:
-    """Of each `Endpoint` in a plan."""
+    """Bounds of a plan's `Endpoint`."""
 
     CONTEXT = Bounds(0, 4_294_967_295)
     TOPIC_CHARACTERS = Bounds(1, 4_096)
@@ -108,14 +108,14 @@ class Endpoint:
 
 
 class Reader:
-    """Of each `Reader` in a plan."""
+    """Bounds of a plan's `Reader`."""
 
     STREAMS_ITEMS = Bounds(0, 4_096)
     STREAMS = Bounds(0, 1_048_576)
 
 
 class Writer:
-    """Of each `Writer` in a plan."""
+    """Bounds of a plan's `Writer`."""
 
     STREAM = Bounds(0, 1_048_576)
     SUBSCRIBERS = Bounds(0, 65_536)
@@ -125,48 +125,48 @@ class Writer:
 
 
 class RandomContent:
-    """Of each `RandomContent` in a plan."""
+    """Bounds of a plan's `RandomContent`."""
 
     SEED = Bounds(0, 18_446_744_073_709_551_615)
 
 
 class RecordedContent:
-    """Of each `RecordedContent` in a plan."""
+    """Bounds of a plan's `RecordedContent`."""
 
     PATH_CHARACTERS = Bounds(1, 4_096)
     CRC32 = Bounds(0, 4_294_967_295)
 
 
 class Answers:
-    """Of each `Answers` in a plan."""
+    """Bounds of a plan's `Answers`."""
 
     READER = Bounds(0, 4_294_967_295)
     STREAM = Bounds(0, 1_048_576)
 
 
 class NormalWork:
-    """Of each `NormalWork` in a plan."""
+    """Bounds of a plan's `NormalWork`."""
 
     SPREAD_NS = Bounds(0, 3_600_000_000_000)
     SEED = Bounds(0, 18_446_744_073_709_551_615)
 
 
 class LognormalWork:
-    """Of each `LognormalWork` in a plan."""
+    """Bounds of a plan's `LognormalWork`."""
 
     SIGMA = Bounds(0, 10)
     SEED = Bounds(0, 18_446_744_073_709_551_615)
 
 
 class RecordedWork:
-    """Of each `RecordedWork` in a plan."""
+    """Bounds of a plan's `RecordedWork`."""
 
     TIMES_NS_ITEMS = Bounds(1, 65_536)
     TIMES_NS = Bounds(0, 3_600_000_000_000)
 
 
 class Rule:
-    """Of each `Rule` in a plan."""
+    """Bounds of a plan's `Rule`."""
 
     READERS_ITEMS = Bounds(0, 4_096)
     READERS = Bounds(0, 4_294_967_295)
@@ -176,40 +176,40 @@ class Rule:
 
 
 class TimerRule:
-    """Of each `TimerRule` in a plan."""
+    """Bounds of a plan's `TimerRule`."""
 
     PERIOD_NS = Bounds(1_000, 3_600_000_000_000)
     OFFSET_NS = Bounds(0, 3_600_000_000_000)
 
 
 class MessageRule:
-    """Of each `MessageRule` in a plan."""
+    """Bounds of a plan's `MessageRule`."""
 
     USES_ITEMS = Bounds(0, 4_096)
     USES = Bounds(0, 4_294_967_295)
 
 
 class ClosedLoopRule:
-    """Of each `ClosedLoopRule` in a plan."""
+    """Bounds of a plan's `ClosedLoopRule`."""
 
     TIMEOUT_NS = Bounds(1_000, 3_600_000_000_000)
     MESSAGES_MAX = Bounds(0, 9_223_372_036_854_775_807)
 
 
 class PoissonSchedule:
-    """Of each `PoissonSchedule` in a plan."""
+    """Bounds of a plan's `PoissonSchedule`."""
 
     SEED = Bounds(0, 18_446_744_073_709_551_615)
 
 
 class BurstSchedule:
-    """Of each `BurstSchedule` in a plan."""
+    """Bounds of a plan's `BurstSchedule`."""
 
     MESSAGES = Bounds(1, 1_048_576)
 
 
 class RampSchedule:
-    """Of each `RampSchedule` in a plan."""
+    """Bounds of a plan's `RampSchedule`."""
 
     END_PERIOD_NS = Bounds(1_000, 3_600_000_000_000)
     BEGIN_NS = Bounds(0, 3_600_000_000_000)
@@ -217,14 +217,14 @@ class RampSchedule:
 
 
 class RecordedSchedule:
-    """Of each `RecordedSchedule` in a plan."""
+    """Bounds of a plan's `RecordedSchedule`."""
 
     INTERVALS_NS_ITEMS = Bounds(1, 1_048_576)
     INTERVALS_NS = Bounds(0, 3_600_000_000_000)
 
 
 class Node:
-    """Of each `Node` in a plan."""
+    """Bounds of a plan's `Node`."""
 
     NAME_CHARACTERS = Bounds(1, 4_096)
     INDEX = Bounds(0, 1_048_576)
@@ -236,7 +236,7 @@ class Node:
 
 
 class Plan:
-    """Of each `Plan` in a plan."""
+    """Bounds of a plan's `Plan`."""
 
     PROTOCOL = Bounds(1, 1)
     CELL_CHARACTERS = Bounds(0, 4_096)

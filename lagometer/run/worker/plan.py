@@ -56,7 +56,7 @@ class PlanModel(BaseModel):
 
 
 class Worker(PlanModel):
-    """Which worker of the trial this plan is for. host_number: the place of its host among the trial's."""
+    """Which worker of the trial this plan is for. host_number: the index of its host in the trial."""
 
     index: Index
     name: Text
@@ -94,7 +94,7 @@ class Adapter(PlanModel):
 
 
 class Security(PlanModel):
-    """What a participant is secured with: the paths of files of the trial (OMG DDS Security)."""
+    """The files that secure a participant: paths in the trial's folder (OMG DDS Security)."""
 
     kind: Literal["sign", "encrypt"]
     identity_ca: Text
@@ -122,7 +122,7 @@ class Context(PlanModel):
 
 
 class Liveliness(PlanModel):
-    """How a writer is known to live: the middleware says so, or its messages do (manual, by topic)."""
+    """How a writer asserts its liveliness: by the middleware, or by its messages (manual, by topic)."""
 
     kind: Literal["automatic", "manual"]
     lease_ns: Annotated[int, Field(ge=1_000, le=2**62)]
@@ -188,7 +188,7 @@ class RandomContent(PlanModel):
 
 
 class RecordedContent(PlanModel):
-    """A file's bytes, over and over; the worker refuses a file with another checksum."""
+    """The bytes of a file, repeated; the worker refuses a file with another checksum."""
 
     kind: Literal["recorded"]
     path: Text
@@ -200,7 +200,7 @@ ANY_CONTENT = PlainContent(kind="any")
 
 
 class Answers(PlanModel):
-    """Whose requests a writer of replies answers: those of a stream, which come on a reader of its node."""
+    """The requests that a writer of replies answers: one stream, received by a reader of the same node."""
 
     reader: Unsigned32
     stream: Index
@@ -249,7 +249,7 @@ class LognormalWork(PlanModel):
 
 
 class RecordedWork(PlanModel):
-    """These busy times, over and over."""
+    """These busy times, repeated."""
 
     kind: Literal["recorded"]
     times_ns: Annotated[list[Nanoseconds], Field(min_length=1, max_length=SIZES_MAX)]
@@ -301,14 +301,14 @@ class PoissonSchedule(Schedule):
 
 
 class BurstSchedule(Schedule):
-    """So many messages at once, every so many periods."""
+    """`messages` at once, every `messages` periods."""
 
     kind: Literal["burst"]
     messages: Annotated[int, Field(ge=1, le=2**20)]
 
 
 class RampSchedule(Schedule):
-    """The rate goes evenly from the rule's to another; `begin_ns` from the start on."""
+    """The rate changes linearly from the rule's to another; `begin_ns` counts from the start."""
 
     kind: Literal["ramp"]
     end_period_ns: Period
@@ -317,7 +317,7 @@ class RampSchedule(Schedule):
 
 
 class RecordedSchedule(Schedule):
-    """These intervals, over and over; their mean is at least `PERIOD_MIN_NS`."""
+    """These intervals, repeated; their mean is at least `PERIOD_MIN_NS`."""
 
     kind: Literal["recorded"]
     intervals_ns: Annotated[list[Nanoseconds], Field(min_length=1, max_length=2**20)]
@@ -382,7 +382,7 @@ class Node(PlanModel):
 
 
 class Plan(PlanModel):
-    """Everything that one worker is to do in one trial.
+    """Everything that one worker does in one trial.
 
     start: other than `matched`, the worker sends no probes and waits for nobody; start_ns: nor does one that
     joins so long after the common start; heap_offset_bytes: how far its heap is moved; threads: with

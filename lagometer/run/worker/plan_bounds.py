@@ -105,7 +105,7 @@ def header_text() -> str:
     """Returns `engine/src/plan_bounds.hpp`."""
     lines = [
         "// SPDX-License-Identifier: Apache-2.0",
-        f"// What both workers keep to. Made by `{COMMAND}`: change those models instead.",
+        f"// Limits that both workers share. Made by `{COMMAND}`: change the models instead.",
         "#pragma once",
         "",
         "#include <cstdint>",
@@ -145,7 +145,7 @@ def module_text() -> str:
     """Returns `lagometer/worker_python/plan_bounds.py`."""
     lines = [
         "# SPDX-License-Identifier: Apache-2.0",
-        f'"""What both workers keep to. Made by `{COMMAND}`: change those models."""',
+        f'"""Limits that both workers share. Made by `{COMMAND}`: change the models."""',
         "",
         "from __future__ import annotations",
         "",
@@ -164,7 +164,13 @@ def module_text() -> str:
     for name, value, meaning in CONSTANTS:
         lines.append(f"{name.upper()} = {value:_}  # {meaning}")
     for model, model_bounds in _all_bounds():
-        lines += ["", "", f"class {model.__name__}:", f'    """Of each `{model.__name__}` in a plan."""', ""]
+        lines += [
+            "",
+            "",
+            f"class {model.__name__}:",
+            f'    """Bounds of a plan\'s `{model.__name__}`."""',
+            "",
+        ]
         lines += [
             f"    {field_bound.name.upper()} = Bounds({_python_values(field_bound)})"
             for field_bound in model_bounds
