@@ -407,8 +407,8 @@ typedef struct lagometer_adapter_table {
   void (*context_destroy)(lagometer_context* context) LAGOMETER_NOEXCEPT;
 
   /* Required. Returns memory for `bytes` of payload. One message at a time per writer. Status: OK, INVALID (a size that
-   * the type does not have), REJECTED (no room now). [thread: one at a time per object; state: enabled; in-callback:
-   * yes; blocks: bounded; allocates: no] */
+   * the type has not), REJECTED (no room now). [thread: one at a time per object; state: enabled; in-callback: yes;
+   * blocks: bounded; allocates: no] */
   lagometer_status (*borrow)(lagometer_writer* writer, uint64_t bytes, lagometer_message* message) LAGOMETER_NOEXCEPT;
   /* Required. Publishes the message. OK: the middleware accepted it, though a keep_last queue may still lose it, and
    * with the sidecar's `depth: false` more than `depth` may wait. REJECTED: it was not accepted, no reader gets it, and

@@ -16,7 +16,7 @@
  *
  * HOW STAMPS TRAVEL
  *   On the caller's thread: in the lists of lagometer_message (filled by commit()) and lagometer_sample (filled by
- *   take()), at most LAGOMETER_STAMPS_MAX, in the order in which they were taken. Before an adapter writes to a list, it
+ *   take()), at most LAGOMETER_STAMPS_MAX, in the order in which they were taken. Before writing to a list, an adapter
  *   checks that the struct's `size` covers it. commit() and take() set `count`, to 0 if there are no stamps.
  *   On any other thread: through host->stamp() if the sequence number alone identifies the message, or through
  *   host->stamp_keyed() if host->size covers it. The given `user` identifies the endpoint.
