@@ -46,8 +46,8 @@ typedef struct lagometer_services_table {
                                     const lagometer_endpoint_config* reply, lagometer_reader** requests,
                                     lagometer_writer** replies) LAGOMETER_NOEXCEPT;
   /* Required. The next message committed on the server's reply writer answers this sample of its request reader. Called
-   * before borrow(). If the reply is discarded, the request stays unanswered. Status: OK, INVALID (it has been answered).
-   * [thread: one at a time per object; state: enabled; in-callback: yes; blocks: never; allocates: no] */
+   * before borrow(). If the reply is discarded, the request stays unanswered. Status: OK, INVALID (it has been
+   * answered). [thread: one at a time per object; state: enabled; in-callback: yes; blocks: never; allocates: no] */
   lagometer_status (*answer)(lagometer_writer* replies, const lagometer_sample* request) LAGOMETER_NOEXCEPT;
 } lagometer_services_table;
 #define LAGOMETER_SERVICES_TABLE_SIZE_1_0 LAGOMETER_END_OF(lagometer_services_table, answer)
