@@ -8,8 +8,8 @@
 //  "files":{name:text}},"lease_ms":n,"leaves":{"directory":text,"shared_memory":[patterns],"message_queues":[patterns]}}
 // with inherited descriptors; end of file means: kill all and end. Standard output, JSON lines: isolated, started,
 // stopped (signal), exited (code | signal), finished (warnings); or failed. `leaves`, on the host's network: the files
-// in /dev/shm and the message queues that belong to the trial and must be removed. `companions`: programs that run next to
-// the workers, started before them in their own sessions, ended after them and after the line "end"; companion-started
+// in /dev/shm and the message queues that belong to the trial and must be removed. `companions`: programs next to the
+// workers, started before them in their own sessions, ended after them and after the line "end"; companion-started
 // (pid), companion-exited (code | signal). If some companions are daemons, only these start at once, and everything
 // else after the line "start". `lease_ms`: everything ends if the line "lease" does not come for this long, 0 for
 // never; the starting process may be stopped, and then nothing closes the standard input. `prepared`: files that exist
