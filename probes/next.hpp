@@ -18,8 +18,7 @@ namespace lagometer::probes {
 template <typename Function>
 class Next {
  public:
-  /// version: of the symbol, if the C library has several with this name; another machine's version does not exist
-  /// here.
+  /// version: of the symbol, if the C library has several with this name; other architectures may not have it.
   explicit constexpr Next(const char* name, const char* version = nullptr) noexcept : name_(name), version_(version) {}
 
   template <typename... Arguments>
