@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CDR of version 1 as far as the payload types need it: numbers are aligned to their size, counted from behind the
-// encapsulation header; a text is its length with the zero at its end, then both; a sequence is its length, then its
-// elements. A message writes itself to a CdrOutput, whose first pass, a CdrCount, tells the length.
+// CDR version 1 as far as the payload types need it. Numbers are aligned to their size, counted from the end of the
+// encapsulation header. A text is its length including the zero at its end, then the text and the zero. A sequence is
+// its length, then its elements. A message writes itself to a CdrOutput; a first pass, to a CdrCount, gives the length.
 #pragma once
 
 #include <algorithm>
@@ -83,7 +83,8 @@ class CdrOutput {
   uint8_t* at_;
 };
 
-/// Reads what anybody may have sent: past its end, or with a length that can't be, everything is false from then on.
+/// Reads data that anybody may have sent: past its end, or with an impossible length, everything returns false from
+/// then on.
 class CdrInput {
  public:
   CdrInput(const uint8_t* begin, uint32_t bytes, bool little_endian) noexcept

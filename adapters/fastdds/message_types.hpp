@@ -29,7 +29,7 @@ class BytesType final : public dds::TopicDataType {
   bool getKey(void* data, rtps::InstanceHandle_t* handle, bool force_md5) override;
 };
 
-/// A plain type: its memory is its wire form, so it can be lent and shared.
+/// A plain type: its memory is its wire form, so it can be loaned and shared.
 class FixedType final : public dds::TopicDataType {
  public:
   explicit FixedType(uint32_t bytes);
@@ -47,11 +47,11 @@ class FixedType final : public dds::TopicDataType {
   uint32_t bytes_;
 };
 
-/// KeyedBytes; the caller's.
+/// KeyedBytes; the caller owns it.
 std::unique_ptr<dds::TopicDataType> make_keyed_type();
-/// The type of a message of ROS 2; the caller's.
+/// The type of a ROS 2 message; the caller owns it.
 std::unique_ptr<dds::TopicDataType> make_type(ros2::Message message);
-/// A message of it.
+/// A message of that type.
 std::unique_ptr<Message> make_message(ros2::Message message);
 
 }  // namespace lagometer::fastdds
