@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A waitset for libraries that name a descriptor for each socket.
+// A waitset for libraries that provide a descriptor for each socket.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class Waitset {
     count = 0;
     for (;;) {
       const bool untaken = std::ranges::any_of(readers_, [](Reader* reader) { return reader->has_data(); });
-      // Descriptors are looked at even then where they may name others.
+      // Descriptors are also checked if they may be those of others.
       const bool looks = !untaken || (Reader::descriptor_tells_messages && !places.empty());
       const auto woken = looks ? set_.wait(untaken ? 0 : until_ns) : PollSet::Woken::readable;
       if (woken == PollSet::Woken::timeout && !untaken) return LAGOMETER_TIMEOUT;

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "what is sent is littl
 
 constexpr uint32_t kEncapsulationBytes = 4;  // identifier and options, before everything else
 
-/// Counts what would be written.
+/// Counts the bytes that would be written.
 class CdrCount {
  public:
   template <typename Number>
@@ -35,7 +35,7 @@ class CdrCount {
     number(uint32_t{});
     bytes_ += static_cast<uint32_t>(value.size());
   }
-  /// Numbers of 8 bytes that lie side by side.
+  /// Contiguous 8-byte numbers.
   void doubles(const void*, uint32_t bytes) noexcept {
     align(sizeof(double));
     bytes_ += bytes;
@@ -124,7 +124,7 @@ class CdrInput {
     }
     return true;
   }
-  /// The number of elements of a sequence, each of which takes `bytes_min` at least.
+  /// The number of elements of a sequence, each at least `bytes_min` long.
   bool count(uint32_t& elements, uint32_t bytes_min) noexcept {
     return number(elements) && (has(uint64_t{elements} * bytes_min) || fail());
   }

@@ -2,9 +2,9 @@
 // The payload types on the wire, written by hand as the vendor's generator would declare them:
 //   module lagometer { @final struct Bytes { sequence<octet> data; }; struct Fixed64 { octet data[64]; }; ...
 //     struct KeyedBytes { @key unsigned long instance; sequence<octet> data; }; };
-// and messages of ROS 2 as their IDL has them. Plain CDR, version 1, little-endian: a 4-byte encapsulation header, then
+// and ROS 2 messages as in their IDL. Plain CDR, version 1, little-endian: a 4-byte encapsulation header, then
 // for Bytes a u32 length and the octets, for FixedN the N octets, for messages of ROS 2 see messages.hpp.
-// A sample is a Message to the middleware, but of FixedN the N octets themselves.
+// To the middleware a sample is a Message, but for FixedN the N octets themselves.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace lagometer::lcm {
 
 namespace {
 
-/// Places for messages on their way from the handler to the taker: some, but no heap of large ones.
+/// Places for messages on their way from the handler to the taker: a few, but not many large ones.
 uint32_t count_places(uint64_t bytes_max) noexcept {
   constexpr uint64_t together_bytes = 16ULL << 20;
   return static_cast<uint32_t>(std::clamp<uint64_t>(together_bytes / bytes_max, 2, 32));
