@@ -15,8 +15,8 @@ namespace lagometer::brokerless {
 /// A reader with the members
 ///   void join_waitset();                              throws unless it may be attached
 ///   int descriptor() const;                           becomes readable when there may be a message
-///   bool has_data();                                  there is one, whatever the descriptor says; false: ask that
-///   static constexpr bool descriptor_tells_messages;  readable means that there is one
+///   bool has_data();                                  has one, whatever the descriptor says; if false, ask that
+///   static constexpr bool descriptor_tells_messages;  readable means that there is a message
 template <typename Context, typename Reader>
 class Waitset {
  public:

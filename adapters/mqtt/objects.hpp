@@ -101,7 +101,7 @@ class Reader final : public Receiver, public Plain {
   std::unique_ptr<Client> own_;
   Client* client_ = nullptr;
   uint32_t slot_ = 0;
-  const mosquitto_message* offered_ = nullptr;  // inside the listener: the message it was called for; only for that thread
+  const mosquitto_message* offered_ = nullptr;  // in the listener: its message; that thread only
 };
 
 /// One thread waits here for its readers' sockets.
