@@ -92,7 +92,7 @@ impl Context for HirozContext {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // Endpoints are gone by now. Nodes end first, the session with its last reference, then its place in
+        // Endpoints are gone by now. Nodes end first, then the session with its last link, then its place in
         // the folder.
         self.nodes.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         let _ = self.context.shutdown();

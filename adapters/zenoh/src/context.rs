@@ -99,7 +99,8 @@ impl Context for ZenohContext {
 
 impl Drop for ZenohContext {
     fn drop(&mut self) {
-        // Endpoints are gone by now. The session ends with its last reference, then its place in the folder.
+        // Endpoints are gone by now. The session ends with its last link, then its place in the folder is
+        // returned.
         if let Some(session) = self.session.get() {
             let _ = session.close().wait();
         }
