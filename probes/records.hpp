@@ -56,7 +56,7 @@ enum class Call : uint16_t {
   rclcpp_publish = 64,
   rcl_publish = 65,
   rmw_publish = 66,
-  rmw_take = 67,  // when it was taken; one that took nothing is not written down
+  rmw_take = 67,  // when it was taken; not recorded if nothing was taken
   rcl_take = 68,
   rclcpp_take = 69,
   callback_start = 70,

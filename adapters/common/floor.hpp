@@ -19,7 +19,7 @@ namespace lagometer::floor {
 /// The most that a floor transport supports.
 struct Abilities {
   std::string_view adapter;
-  std::string_view transport;  // what carries a message, as docs/ADAPTERS.md names it
+  std::string_view transport;  // what carries a message, in the terms of docs/ADAPTERS.md
   bool reliable;
   bool keep_all;
   uint64_t payload_bytes_max;

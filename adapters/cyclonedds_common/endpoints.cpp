@@ -248,7 +248,7 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   sample_ = message_->sample();
   if (!lends_) return LAGOMETER_OK;
   const dds_return_t status = shared_memory::lend(writer_.get(), &sample_);
-  if (status == DDS_RETCODE_ERROR) return LAGOMETER_REJECTED;              // RouDi's pool has no chunk left
+  if (status == DDS_RETCODE_ERROR) return LAGOMETER_REJECTED;              // RouDi's pool has no free chunk
   if (status < 0) check(status, "borrowing a sample for " + topic_name_);  // builds the text only for an error
   message.regions[0].data = static_cast<uint8_t*>(sample_);
   return LAGOMETER_OK;

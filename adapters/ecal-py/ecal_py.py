@@ -71,7 +71,7 @@ def probe(options: Mapping[str, Any]) -> Probe:
 
 
 def open_context(configuration: ContextConfiguration) -> EcalContext:
-    """A share in the process's one eCAL."""
+    """A share in the process's only eCAL."""
     return EcalContext(configuration)
 
 

@@ -188,7 +188,7 @@ void apply_network(const json& network, Settings& settings) {
     } else if (key == "address") {
       refuse(!value.is_string(), "network key address must be a text, not " + value.dump());
       settings.own_address = value.get<std::string>();
-    } else if (key != "hosts" && key != "trial") {  // multicast finds the others, and domains keep trials apart
+    } else if (key != "hosts" && key != "trial") {  // multicast finds the peers, and domains separate trials
       throw Error(LAGOMETER_INVALID,
                   "fastdds: unknown network key \"" + key + "\": use loopback, peers, address, hosts or trial");
     }

@@ -21,7 +21,7 @@ enum class Transport : uint8_t {
 
 /// What is delivered by function call between endpoints of one process.
 enum class IntraProcess : uint8_t {
-  kOff,           // nothing: they talk like endpoints of two processes
+  kOff,           // nothing: they behave like endpoints of two processes
   kUserDataOnly,  // messages, not discovery
   kFull,          // everything: the vendor's default
 };

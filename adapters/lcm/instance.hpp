@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One lcm_t and those who subscribe through it.
+// One lcm_t and its subscribers.
 #pragma once
 
 #include <lcm/lcm.h>

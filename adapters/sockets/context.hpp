@@ -79,7 +79,7 @@ using Type = floor::Type<Context, abilities>;
 BufferSizes buffer_sizes(int socket) noexcept;
 /// The JSON of describe() for an endpoint with such a socket.
 std::string describe_socket(BufferSizes now, BufferSizes vendor_default, bool is_reader);
-/// The JSON that probe() gives.
+/// The JSON of probe().
 std::string probe_socket();
 
 }  // namespace lagometer::sockets

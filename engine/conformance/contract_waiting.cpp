@@ -65,7 +65,7 @@ void wakes_on_data(Bed& bed) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it is waiting by then; correct without, too
     try {
       pair.writer.send(0, spec.bytes);
-    } catch (const Refusal&) {  // shows as nothing that came
+    } catch (const Refusal&) {  // shows up as no message
     }
   });
   bool timed_out = false;

@@ -131,7 +131,7 @@ nlohmann::json reopen_again_and_again(const Adapter& adapter, const Reopening& w
   for (uint32_t number = 0; number < kSettled + wanted.rounds; ++number) {
     if (number == kSettled) {
       before = held_now();
-    } else if (number > kSettled && number <= 2 * kSettled) {  // a pool breathes; a leak grows with every opening
+    } else if (number > kSettled && number <= 2 * kSettled) {  // a pool shrinks, too; a leak grows with every opening
       before["threads"] = std::max(threads_of(before), threads_of(held_now()));
     }
     step(number, kSettled + wanted.rounds);

@@ -35,7 +35,7 @@ enum class CpuSource : uint8_t {
 };
 
 #if defined(__x86_64__)
-/// The register as Linux fills it: the low 12 bits are the CPU, the rest is its NUMA node.
+/// The register as filled by Linux: the low 12 bits are the CPU, the rest is its NUMA node.
 inline uint16_t cpu_by_instruction() noexcept {
   uint64_t value = 0;
   asm volatile("rdpid %0" : "=r"(value));

@@ -108,7 +108,7 @@ inline SmallEnvelope read_small_envelope(const uint8_t* payload, bool text) noex
           .low = bits & static_cast<uint32_t>(SmallEnvelope::span(text) - 1)};
 }
 
-/// The number with these low bits that is nearest to the one expected.
+/// The number with these low bits that is nearest to the expected one.
 constexpr uint64_t nearest_sequence(uint32_t low, uint64_t expected, bool text) noexcept {
   const uint64_t span = SmallEnvelope::span(text);
   const uint64_t ahead = (low - expected) & (span - 1);

@@ -143,7 +143,7 @@ struct Plan {
   bool one_thread = false;         ///< one thread serves all nodes, which then have the same dispatch and CPUs
   bool matching = true;            ///< it probes, and waits until everything that its readers expect is heard
   bool layer_stamps = false;       ///< requests stamps of the middleware's layers from the adapters
-  uint32_t heap_offset_bytes = 0;  ///< a multiple of 16, less than a page
+  uint32_t heap_offset_bytes = 0;  ///< a multiple of 16, smaller than a page
   std::vector<AdapterPlan> adapters;
   std::vector<ContextPlan> contexts;
   std::vector<NodePlan> nodes;

@@ -46,7 +46,7 @@ struct Stage {
   std::atomic<int64_t> start_ns{0};
   std::atomic<int64_t> source_stop_ns{kNever_ns};
   std::atomic<bool> stopped{false};
-  int64_t warmup_ns = 0;     // set before any other thread runs
+  int64_t warmup_ns = 0;     // set before any other thread starts
   mutable SpinLock probing;  // held by the main thread while it sends a probe, before the start
 
   /// Whether a time is in the measure phase.

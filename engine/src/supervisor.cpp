@@ -139,7 +139,7 @@ std::vector<pid_t> children() {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::string line;
     std::getline(std::ifstream(entry->path() / "stat"), line);
-    // "pid (name) state parent …", and the name may hold anything
+    // "pid (name) state parent …", and the name may contain anything
     const size_t behind = line.rfind(')');
     if (behind == std::string::npos || behind + 4 >= line.size()) continue;
     if (std::atoi(line.c_str() + behind + 4) == getpid()) found.push_back(std::atoi(name.c_str()));

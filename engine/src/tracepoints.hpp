@@ -18,7 +18,7 @@ struct Field {
   size_t bytes = 0;
 };
 
-/// One tracepoint, as the file `format` of tracefs describes it.
+/// One tracepoint, as described by the file `format` of tracefs.
 struct Tracepoint {
   uint16_t number = 0;
   std::map<std::string, Field, std::less<>> fields;

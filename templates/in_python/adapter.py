@@ -21,7 +21,7 @@ from lagometer.worker_python.adapter import (
 from lagometer.worker_python.arrivals import Arrivals, ArrivalsWaitset
 
 TYPES = ("bytes", "fixed")
-_enabled: dict[tuple[int, str, int], list[MyReader]] = {}  # the middleware: who listens where
+_enabled: dict[tuple[int, str, int], list[MyReader]] = {}  # the middleware: the enabled readers, by place
 
 
 def probe(options: Mapping[str, Any]) -> Probe:

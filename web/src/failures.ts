@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What failed, was disturbed, saturated or excluded, each with its reason.
+// What failed, was disturbed, saturated or excluded, with its reason.
 
 import type { Queue, Saturated } from "./cell-data";
 import type { Failure, Preemption, WithoutNoise } from "./data";

@@ -103,7 +103,7 @@ export function longestOf(groups: LayerGroup[]): Map<string, number> {
   return found;
 }
 
-/** Groups come in the order in which the study names their first cells. */
+/** Groups are in the order in which the study names their first cells. */
 function order(report: Report, group: LayerGroup): number {
   return Math.min(
     ...group.bars.map(({ layers }) => report.cells.findIndex((cell) => cell.id === layers.cell)),

@@ -53,7 +53,7 @@ export function shareOf(stay: Stay): string {
   return `; asleep ${durationText(share.asleep_ns)}, ${waiting}, running ${durationText(share.running_ns)}`;
 }
 
-/** One stay as a sentence. */
+/** One stay in a sentence. */
 export function stayText(way: MessageWay, stay: Stay): string {
   const took = stay.end_ns - stay.begin_ns;
   const [from, to] = [rowName(way.rows[stay.row]), rowName(way.rows[stay.end_row])];

@@ -27,7 +27,7 @@ macro_rules! fixed {
 
 fixed!(Fixed64: 64, Fixed1024: 1024, Fixed65536: 65_536);
 
-/// Which of the types a payload is.
+/// Which of the types a payload has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A sequence of octets.
@@ -36,7 +36,7 @@ pub(crate) enum Form {
     Fixed64,
     Fixed1024,
     Fixed65536,
-    /// A message of ROS 2.
+    /// A ROS 2 message.
     Message(Ros2Message),
 }
 

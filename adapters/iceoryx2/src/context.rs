@@ -119,7 +119,7 @@ impl Iceoryx2Context {
             .doing(format!("topic '{topic}': opening or creating the service"))
     }
 
-    /// The events that go with a topic's messages.
+    /// The events that belong to a topic's messages.
     pub(crate) fn events(&self, topic: &str) -> Result<Events> {
         let name = service_name(&format!("{topic}/sent"))?;
         self.node

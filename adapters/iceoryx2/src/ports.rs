@@ -51,7 +51,7 @@ impl<T> DerefMut for Exclusive<T> {
 enum Outlet {
     Publisher(Exclusive<Publisher<Service, [u8], ()>>, Arc<PortStatus>),
     Client(Arc<Client>),
-    /// A server's, and the request that is answered next.
+    /// A server's, and the request to answer next.
     Server(Arc<Server>, Option<Arc<Asked>>),
 }
 

@@ -118,8 +118,8 @@ impl Poller {
         self.knock.clone()
     }
 
-    /// Waits until a descriptor is readable or somebody knocked, at the latest until host time `until_ns`. After
-    /// `Ready`, `is_ready` says which.
+    /// Waits until a descriptor is readable, somebody knocks, or host time `until_ns`. After `Ready`,
+    /// `is_ready` says which.
     pub fn wait(&mut self, until_ns: i64) -> Result<Woken> {
         loop {
             let left = timespec((until_ns.saturating_sub(now_ns())).max(0));
@@ -144,7 +144,7 @@ impl Poller {
         }
     }
 
-    /// Whether somebody had knocked when the last wait ended.
+    /// Whether there was a knock before the last wait ended.
     #[inline]
     pub fn was_knocked(&self) -> bool {
         self.polled[0].revents != 0

@@ -26,7 +26,7 @@ pub enum Profile {
 /// The configuration of a context.
 #[derive(Debug)]
 pub struct ContextConfig {
-    /// Contexts of different domains do not hear each other.
+    /// Contexts of different domains do not communicate.
     pub domain: u32,
     /// A name for humans.
     pub name: String,
@@ -214,7 +214,7 @@ impl PayloadType {
         }
     }
 
-    /// The length of a message, if the type allows it.
+    /// The length of a message; fails if the type does not allow it.
     pub(crate) fn accept(self, bytes: u64) -> Result<usize> {
         let most = self.bytes_max as u64;
         let fits = self.message.is_none_or(|message| message.has_size(bytes));
@@ -252,7 +252,7 @@ pub struct Qos {
 
 impl Qos {
     /// # Safety
-    /// `given` is null or points at qualities of service.
+    /// `given` is null or points at a quality of service.
     unsafe fn read(given: *const abi::Qos) -> Result<Self> {
         let mut qos =
             Self { reliable: None, history: None, transient_local: None, blocking_max: BLOCKING_DEFAULT };
@@ -313,7 +313,7 @@ unsafe impl Send for OnData {}
 unsafe impl Sync for OnData {}
 
 impl OnData {
-    /// Tells the engine. Calls for one reader must not overlap.
+    /// Notifies the engine. Calls for one reader must not overlap.
     #[inline]
     pub fn call(self) {
         (self.function)(self.user);
@@ -365,7 +365,8 @@ impl Endpoint {
 
 /// A host's configuration as this crate knows it, whatever its size there.
 ///
-/// # Safety `given` is null or points at a struct that is as long as its first field, `size`, says.
+/// # Safety
+/// `given` is null or points at a struct that is as long as its first field, `size`, says.
 pub(crate) unsafe fn read<Struct>(what: &str, given: *const Struct, size_1_0: usize) -> Result<Struct> {
     if given.is_null() {
         return Err(Error::invalid(format!("no {what}")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a call failed: a status of the ABI and a sentence.
+//! Why a call failed: a status of the ABI and an error text.
 use std::fmt::Display;
 
 use crate::abi;

@@ -24,7 +24,8 @@ pub enum Level {
 
 /// Keeps the host until the process ends. Returns false if this crate can't work with it.
 ///
-/// # Safety `host` is null or points at a host that lives as long as the process.
+/// # Safety
+/// `host` is null or points at a host that lives as long as the process.
 pub(crate) unsafe fn keep(host: *const abi::Host) -> bool {
     // SAFETY: not null, and the caller's promise; size and version come first in every version of the struct.
     let fits = !host.is_null()
@@ -42,7 +43,8 @@ pub(crate) unsafe fn keep(host: *const abi::Host) -> bool {
 
 /// A host's struct as this crate knows it. Where the host's is shorter, fields are zero, which means absent.
 ///
-/// # Safety `given` points at a struct whose first field is its `size`, not less than its first version's;
+/// # Safety
+/// `given` points at a struct whose first field is its `size`, not less than its first version's;
 /// zeros are valid for every later field.
 pub(crate) unsafe fn whole<Struct>(given: *const Struct) -> Struct {
     let mut whole = MaybeUninit::<Struct>::zeroed();
@@ -87,14 +89,15 @@ pub fn fail(message: &str) {
     }
 }
 
-/// Text as C sees it, for the length of a call.
+/// Text for C, valid during a call.
 pub(crate) const fn text(text: &str) -> abi::Text {
     abi::Text { data: text.as_ptr(), size: text.len() as u64 }
 }
 
 /// A copy of text from C; replaces what is not UTF-8.
 ///
-/// # Safety `text.data` is null or points at `text.size` bytes.
+/// # Safety
+/// `text.data` is null or points at `text.size` bytes.
 pub(crate) unsafe fn owned(text: abi::Text) -> String {
     if text.data.is_null() || text.size == 0 {
         return String::new();

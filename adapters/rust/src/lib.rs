@@ -51,7 +51,8 @@ macro_rules! export_adapter {
     ($adapter:ty) => {
         /// The library's only symbol.
         ///
-        /// # Safety `host` is null or points at a host that lives as long as the process.
+        /// # Safety
+        /// `host` is null or points at a host that lives as long as the process.
         #[allow(unsafe_code)]
         #[no_mangle]
         pub unsafe extern "C" fn lagometer_adapter(

@@ -152,7 +152,7 @@ impl<'a> From<&'a mut [MaybeUninit<u8>]> for Memory<'a> {
     }
 }
 
-/// What became of a message.
+/// What happened to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     /// The middleware accepted it.

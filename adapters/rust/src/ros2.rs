@@ -46,7 +46,7 @@ impl Places {
 pub trait Ros2Payload: Sized {
     /// Fails if the payload does not fit the type, such as bytes in a String that are not text.
     fn of(places: Places) -> Result<Self>;
-    /// The payload of a message that was received.
+    /// The payload of a received message.
     fn into_places(self) -> Places;
 }
 

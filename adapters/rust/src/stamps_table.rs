@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The extension `stamps/1`: its tables, and how stamps get into the structs that the host lends.
+//! The extension `stamps/1`: its tables, and how stamps are copied to the host's structs.
 //!
 //! SAFETY, of every block below: the header's contract, as in `table`.
 #![allow(clippy::undocumented_unsafe_blocks)]

@@ -107,7 +107,8 @@ pub const fn table<A: Adapter>() -> Table {
 
 /// Implements the exported symbol.
 ///
-/// # Safety `host` is null or points at a host that lives as long as the process.
+/// # Safety
+/// `host` is null or points at a host that lives as long as the process.
 pub unsafe fn enter(host: *const abi::Host, table: &'static Table) -> *const Table {
     if unsafe { host::keep(host) } {
         table

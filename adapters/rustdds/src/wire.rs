@@ -27,7 +27,7 @@ pub(crate) enum Form {
     SequenceBySerde,
     /// `octet[N]`: only the octets.
     Array,
-    /// A message of ROS 2, through Serde.
+    /// A ROS 2 message, through Serde.
     Message(Ros2Message),
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum Outgoing {
 }
 
 impl Outgoing {
-    /// A message of ROS 2 with this payload.
+    /// A ROS 2 message with this payload.
     pub(crate) fn message(message: Ros2Message, places: Places) -> Result<Self> {
         Ok(match message {
             Ros2Message::String => Self::Text(Text::of(places)?),

@@ -128,9 +128,9 @@ impl Writer for RustDdsWriter {
 
 /// The memory that a message is written to.
 pub(crate) enum RustDdsLoan {
-    /// A buffer, and how much of it the message takes.
+    /// A buffer, and how much of it the message uses.
     Octets { buffer: Arc<Vec<u8>>, bytes: usize },
-    /// The payload of a message of ROS 2.
+    /// The payload of a ROS 2 message.
     Message(Places),
 }
 

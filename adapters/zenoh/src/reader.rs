@@ -202,7 +202,7 @@ pub(crate) struct ZenohSample {
 }
 
 impl ZenohSample {
-    /// The query that it came in, once.
+    /// The query in it, once.
     pub(crate) fn query(&mut self) -> Result<Query> {
         match &mut self.arrived.what {
             What::Query(_, query) => {

@@ -41,7 +41,7 @@ enum Outlet {
     Publisher(Option<Publisher<'static>>),
     /// A client's, and where replies go.
     Querier(Option<Querier<'static>>, Replies),
-    /// A server's: the query that is answered next.
+    /// A server's: the query to answer next.
     Answer(Option<Query>),
 }
 

@@ -107,7 +107,7 @@ typedef int32_t lagometer_status;
 #define LAGOMETER_NO_RESOURCE -3 /* memory, descriptors, ports, segments */
 #define LAGOMETER_FAILED -4      /* the middleware refused or broke */
 
-/* Text: not terminated, UTF-8. data may be null where size is 0. */
+/* Text: not terminated, UTF-8. data may be null if size is 0. */
 typedef struct lagometer_string {
   const char* data;
   uint64_t size;
@@ -120,7 +120,7 @@ typedef struct lagometer_writer lagometer_writer;
 typedef struct lagometer_reader lagometer_reader;
 typedef struct lagometer_waitset lagometer_waitset;
 
-/* What an object pointer points at, for describe() and extension(). */
+/* The kind of object that a pointer points at, for describe() and extension(). */
 #define LAGOMETER_OBJECT_ADAPTER 0u
 #define LAGOMETER_OBJECT_CONTEXT 1u
 #define LAGOMETER_OBJECT_NODE 2u
@@ -168,7 +168,7 @@ typedef struct lagometer_host {
   /* Required. Logs a line; not allowed between warm-up and drain. [thread: any; state: any; in-callback: yes; blocks:
    * bounded; allocates: yes] */
   void (*log)(void* self, uint32_t level, lagometer_string message) LAGOMETER_NOEXCEPT;
-  /* Required. The one clock: CLOCK_MONOTONIC in ns. [thread: any; state: any; in-callback: yes; blocks: never;
+  /* Required. Reads the only clock: CLOCK_MONOTONIC in ns. [thread: any; state: any; in-callback: yes; blocks: never;
    * allocates: no] */
   int64_t (*now_ns)(void* self) LAGOMETER_NOEXCEPT;
   /* Required. Reports that a message passed a layer of this endpoint (given by its `user`); `sequence` is the
