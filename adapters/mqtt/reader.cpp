@@ -8,7 +8,7 @@ namespace lagometer::mqtt {
 
 namespace {
 
-constexpr uint32_t kSlots = 4;  // created first; with quality 1 and 2, one read may deliver several messages
+constexpr uint32_t kSlots = 4;  // created at the start; with quality 1 and 2, one read may deliver several messages
 
 /// The reader whose listener this thread is in.
 thread_local const Reader* listening = nullptr;

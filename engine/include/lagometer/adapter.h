@@ -26,8 +26,8 @@
  *
  * THE MESSAGE
  *   lagometer writes a 16-byte envelope and the payload into the regions that `borrow` returns. The adapter never reads
- *   or changes them. The message carries no time stamps: they stay in the records of both sides. A payload
- *   that is smaller than the envelope gets a short form in its first LAGOMETER_PAYLOAD_BYTES_MIN bytes.
+ *   or changes them. The message carries no time stamps: they stay in the records of both sides. A payload that is
+ *   smaller than the envelope gets a short form in its first LAGOMETER_PAYLOAD_BYTES_MIN bytes.
  *
  * PAYLOAD TYPES (the sidecar lists the supported ones; see docs/WORKLOADS.md)
  *   "bytes"        any length up to max_bytes, one region
@@ -412,11 +412,11 @@ typedef struct lagometer_adapter_table {
   lagometer_status (*borrow)(lagometer_writer* writer, uint64_t bytes, lagometer_message* message) LAGOMETER_NOEXCEPT;
   /* Required. Publishes the message. OK: the middleware accepted it, though a keep_last queue may still lose it, and
    * with the sidecar's `depth: false` more than `depth` may wait. REJECTED: it was not accepted, no reader gets it, and
-   * it is gone. If one of several readers has no room, either none gets it (REJECTED), or commit returns OK and counts
-   * what that reader misses. Status: OK, REJECTED. [thread: one at a time per object; state: enabled; in-callback: yes;
-   * blocks: qos.blocking_ns_max; allocates: no] */
+   * it is gone. If one of several readers has no room, either all get it or none does (REJECTED); or it is OK, and what
+   * that reader misses is counted. Status: OK, REJECTED. [thread: one at a time per object; state: enabled;
+   * in-callback: yes; blocks: qos.blocking_ns_max; allocates: no] */
   lagometer_status (*commit)(lagometer_writer* writer, lagometer_message* message) LAGOMETER_NOEXCEPT;
-  /* Required. Returns the message unsent. [thread: one at a time per object; state: enabled; in-callback: yes; blocks:
+  /* Required. Takes the message back unsent. [thread: one at a time per object; state: enabled; in-callback: yes; blocks:
    * never; allocates: no] */
   void (*discard)(lagometer_writer* writer, lagometer_message* message) LAGOMETER_NOEXCEPT;
 
@@ -425,7 +425,7 @@ typedef struct lagometer_adapter_table {
    * time per object; state: enabled; in-callback: yes, of that reader; blocks: never; allocates: no] */
   lagometer_status (*take)(lagometer_reader* reader, lagometer_sample* samples, uint32_t stride, uint32_t max,
                            uint32_t* taken) LAGOMETER_NOEXCEPT;
-  /* Required. Returns the samples of one take(). [thread: one at a time per object; state: enabled; in-callback:
+  /* Required. Takes back the samples of one take(). [thread: one at a time per object; state: enabled; in-callback:
    * yes; blocks: never; allocates: no] */
   void (*release)(lagometer_reader* reader, lagometer_sample* samples, uint32_t stride,
                   uint32_t count) LAGOMETER_NOEXCEPT;
