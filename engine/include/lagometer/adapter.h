@@ -416,8 +416,8 @@ typedef struct lagometer_adapter_table {
    * that reader misses is counted. Status: OK, REJECTED. [thread: one at a time per object; state: enabled;
    * in-callback: yes; blocks: qos.blocking_ns_max; allocates: no] */
   lagometer_status (*commit)(lagometer_writer* writer, lagometer_message* message) LAGOMETER_NOEXCEPT;
-  /* Required. Takes the message back unsent. [thread: one at a time per object; state: enabled; in-callback: yes; blocks:
-   * never; allocates: no] */
+  /* Required. Takes the message back unsent. [thread: one at a time per object; state: enabled; in-callback: yes;
+   * blocks: never; allocates: no] */
   void (*discard)(lagometer_writer* writer, lagometer_message* message) LAGOMETER_NOEXCEPT;
 
   /* Required. Fills up to `max` samples of an array whose elements are `stride` bytes apart; *taken may be 0 with OK.
