@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // lagometer-listen DOMAIN TOPIC: subscribes to a topic of a running DDS system, whatever its type, and prints a line of
-// JSON for what happens (docs/PROTOCOL.md, "The listener"). Ends at the end of its standard input.
+// JSON for each event (docs/PROTOCOL.md, "The listener"). Ends at the end of its standard input.
 #include <poll.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ using eprosima::fastrtps::rtps::GUID_t;
 using eprosima::fastrtps::rtps::WriterDiscoveryInfo;
 using Json = nlohmann::json;
 
-/// What a writer of the topic offers, as it was discovered.
+/// What a discovered writer of the topic offers.
 struct Offer {
   std::string type;
   bool is_keyed = false, is_reliable = false, is_transient_local = false;
@@ -84,7 +84,7 @@ class Discovery : public DomainParticipantListener {
     changed_.notify_all();
   }
 
-  /// Null after so long without one.
+  /// Null if none came within this time.
   std::optional<Offer> wait(std::chrono::milliseconds longest) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, longest, [this] { return offer_.has_value(); });
@@ -98,7 +98,7 @@ class Discovery : public DomainParticipantListener {
   std::optional<Offer> offer_;
 };
 
-/// Prints what comes; called by threads of Fast DDS.
+/// Prints what arrives; called by threads of Fast DDS.
 class Ear : public DataReaderListener {
  public:
   void on_data_available(DataReader* reader) override {
@@ -125,7 +125,7 @@ class Ear : public DataReaderListener {
   }
 };
 
-/// Whether standard input ends within so long.
+/// Whether standard input ends within this time.
 bool input_ends(int longest_ms) {
   pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   std::array<char, 256> ignored;
@@ -141,7 +141,7 @@ int listen(uint32_t domain, const std::string& topic_name) {
   Discovery discovery(topic_name);
   DomainParticipantQos own = PARTICIPANT_QOS_DEFAULT;
   own.name("lagometer-listen");
-  // Of the participant's events only discovery is for the listener.
+  // Of the participant's events, only discovery goes to the listener.
   DomainParticipant* const participant =
       DomainParticipantFactory::get_instance()->create_participant(domain, own, &discovery, StatusMask::none());
   if (participant == nullptr) return fail("no participant can be created in domain " + std::to_string(domain));

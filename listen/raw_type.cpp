@@ -6,7 +6,7 @@
 namespace lagometer::listen {
 namespace {
 
-// Fast DDS makes room of this size for each message at first, and more where one is larger.
+// Fast DDS first allocates this size for each message, and more for larger ones.
 constexpr uint32_t kUsualBytes = 4096;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written down once, with texts: what a program creates, and what was found of its libraries.
+// What is recorded once, with texts: what a program creates, and what was found out about its libraries.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace lagometer::probes {
 
 constexpr size_t kTextMax = 256;
 
-/// The quality of service that is in force for a writer or reader, in the order of the middleware's own constants.
+/// The effective quality of service of a writer or reader; values are the middleware's own constants.
 struct Qos {
   bool is_reliable;
   bool keeps_all;
@@ -23,7 +23,7 @@ struct Qos {
   uint32_t durability;
 };
 
-/// What is declared, as records: the GUID, then the name and the type of the topic, and the QoS.
+/// A declaration as records: the GUID, then the name and the type of the topic, and the QoS.
 class Declaration {
  public:
   void guid(std::span<const uint8_t, 16> value) noexcept {

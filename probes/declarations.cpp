@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of Cyclone DDS and Fast DDS by which a program that is not ours creates topics, writers and readers: what
-// they are called is written down once, and their QoS. Of the libraries' objects nothing is read but what these
-// functions were given, and what the libraries' own functions say.
+// Functions of Cyclone DDS and Fast DDS that programs other than ours use to create topics, writers and readers:
+// records their names once, and their QoS. Reads from the libraries' objects only what these functions get, and what
+// the libraries' own functions return.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -23,7 +23,7 @@ Function* find(void* caller, const char* name) noexcept {
   return reinterpret_cast<Function*>(function_of(caller, name));
 }
 
-/// What Cyclone DDS says of the QoS of a writer or reader of its; with a function missing nothing.
+/// The QoS that Cyclone DDS reports for one of its writers or readers; nothing if a function is missing.
 void declare_qos(Declaration& declaration, void* caller, int32_t endpoint) noexcept {
   auto* const create = find<void*()>(caller, "dds_create_qos");
   auto* const destroy = find<void(void*)>(caller, "dds_delete_qos");
@@ -46,7 +46,7 @@ void declare_qos(Declaration& declaration, void* caller, int32_t endpoint) noexc
   destroy(qos);
 }
 
-/// What Cyclone DDS says of a writer or reader of its.
+/// What Cyclone DDS reports for one of its writers or readers.
 void declare(const Entered& entered, void* caller, Call call, int32_t endpoint, int32_t topic) noexcept {
   Declaration declaration;
   std::array<uint8_t, 16> guid{};
@@ -64,7 +64,7 @@ void declare(const Entered& entered, void* caller, Call call, int32_t endpoint, 
   declaration.write(entered, call, static_cast<uint32_t>(endpoint), 0);
 }
 
-/// Of a writer or reader of Fast DDS: its functions, and where they say what.
+/// The functions of a Fast DDS writer or reader, and where in its QoS each policy is.
 struct FastSide {
   const char* guid_function;
   const char* qos_function;
@@ -78,7 +78,7 @@ Qos qos_at(const uint8_t* qos, const FastQosLayout& layout) noexcept {
   return {qos[layout.reliability_at] == kReliable, qos[layout.history_at] == 1, depth, qos[layout.durability_at]};
 }
 
-/// The same of Fast DDS; topic: as in `declare_topic`.
+/// The same for Fast DDS; topic: as in `declare_topic`.
 void declare(const Entered& entered, void* caller, Call call, const FastSide& side, void* endpoint,
              void* topic) noexcept {
   Declaration declaration;
@@ -118,7 +118,7 @@ LAGOMETER_PROBE int32_t dds_create_reader(int32_t parent, int32_t topic, const v
   return made;
 }
 
-// --- Fast DDS: texts are the standard library's, which both sides were compiled with ---
+// --- Fast DDS: texts are std::string, with which both sides were compiled ---
 
 #define LAGOMETER_DDS "_ZN8eprosima7fastdds3dds"
 #define LAGOMETER_STRING "RKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"

@@ -27,7 +27,7 @@ struct Known {
   std::atomic<uint64_t> sent, received;  // bytes
   std::atomic<uint64_t> sent_connection, received_connection;
 };
-std::array<Known, kDescriptorsMax> all;  // zeros, of which only pages in use take memory
+std::array<Known, kDescriptorsMax> all;  // zeros; only used pages take memory
 
 struct Address {
   std::array<uint8_t, 16> host{};
@@ -83,7 +83,7 @@ void learn_connection(int descriptor, Known& known) noexcept {
   known.received_connection.store(hash(there, here), std::memory_order_relaxed);
 }
 
-/// The number of the other end of a socket without a name, as the kernel tells it (sock_diag(7)); 0: it does not.
+/// The number of the other end of an unnamed socket, as the kernel reports it (sock_diag(7)); 0: it does not.
 uint32_t peer_inode_of(uint32_t inode) noexcept {
   struct Request {
     nlmsghdr head;
@@ -98,7 +98,7 @@ uint32_t peer_inode_of(uint32_t inode) noexcept {
   request.body.udiag_ino = inode;
   request.body.udiag_show = UDIAG_SHOW_PEER;
   request.body.udiag_cookie[0] = request.body.udiag_cookie[1] = ~0U;
-  // Not by functions of the C library, before which this library stands.
+  // Not through functions of the C library, which this library intercepts.
   const auto socket = static_cast<int>(syscall(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (socket < 0) return 0;
   alignas(nlmsghdr) std::array<uint8_t, 512> answer{};
@@ -123,8 +123,8 @@ uint32_t peer_inode_of(uint32_t inode) noexcept {
   return 0;
 }
 
-/// Of a pair of sockets that nobody saw made, such as by a system call of Rust's own: the same number for both ends,
-/// beside those that this library gives; 0: it is no such pair.
+/// For a socket pair whose creation was not seen, such as through Rust's own system call: the same number for both
+/// ends, different from those that this library assigns; 0: not such a pair.
 uint64_t unseen_pair_of(int descriptor) noexcept {
   sockaddr_storage own{}, peer{};
   socklen_t own_size = sizeof own, peer_size = sizeof peer;

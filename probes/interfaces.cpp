@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of Cyclone DDS and Fast DDS by which an application writes, takes and waits. No header of theirs is seen:
-// whoever calls one of these brings its library along. What is handed on is handed on as it came: references and
-// pointers are one, and the small classes that these functions take and return travel as the numbers that they hold.
+// Functions of Cyclone DDS and Fast DDS that applications use to write, take and wait. This file includes none of their
+// headers: the caller of these functions brings its own library. Arguments are passed on unchanged: references and
+// pointers are the same, and the small classes that these functions take and return are passed as the numbers they
+// hold.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -13,10 +14,10 @@
 namespace lagometer::probes {
 namespace {
 
-constexpr int64_t kNoMessage = INT64_MIN;  // it says that a writer went, or the like
+constexpr int64_t kNoMessage = INT64_MIN;  // a state change of a writer or similar
 
-/// Writes a call down, and when each message that it took was written. Where they are more than fit beside one call,
-/// it is written down several times.
+/// Records a call, and when each message that it took was written. If there are more than fit into one call's record,
+/// records it several times.
 template <typename Times>
 void note_with_times(const Entered& entered, Call call, const CallRecord& record, const Times& times) noexcept {
   constexpr int64_t kTimesAtOnce = 15;
@@ -37,14 +38,14 @@ void note_with_times(const Entered& entered, Call call, const CallRecord& record
   } while (next < count);
 }
 
-/// Nothing is taken. given_ns: what the application says of when it is written; 0: nothing.
+/// Nothing is taken. given_ns: the source time that the application gave; 0: it gave none.
 struct NoTimes {
   int64_t given_ns = 0;
   static int64_t count(int64_t) noexcept { return 0; }
   static int64_t at(int64_t) noexcept { return 0; }
 };
 
-/// A number of a foreign structure.
+/// A number in a foreign structure.
 template <typename Number>
 Number read_at(const void* structure, int64_t at) noexcept {
   Number number{};
@@ -52,14 +53,14 @@ Number read_at(const void* structure, int64_t at) noexcept {
   return number;
 }
 
-/// A time of Fast DDS's that an application gave, with its nanoseconds at this place.
+/// A Fast DDS time that an application gave, with its nanoseconds at this offset.
 NoTimes given_at(const void* time, int64_t nanoseconds_at) noexcept {
   constexpr int64_t kNs = 1'000'000'000;
   if (!is_on()) return {};
   return {read_at<int32_t>(time, 0) * kNs + read_at<uint32_t>(time, nanoseconds_at)};
 }
 
-/// Of an array of dds_sample_info_t.
+/// Reads an array of dds_sample_info_t.
 struct CycloneTimes {
   const void* infos;
   static int64_t count(int64_t result) noexcept { return result; }
@@ -82,7 +83,7 @@ struct FastTime {
   [[nodiscard]] int64_t at(int64_t) const noexcept { return fast_time_of(info); }
 };
 
-/// Of a collection of pointers to SampleInfo.
+/// Reads a collection of pointers to SampleInfo.
 struct FastTimes {
   const void* infos;
   [[nodiscard]] int64_t count(int64_t) const noexcept { return read_at<int32_t>(infos, FastLayout::kLengthAt); }
@@ -94,8 +95,8 @@ struct FastTimes {
 uint64_t number_of(int32_t entity) noexcept { return static_cast<uint32_t>(entity); }
 uint64_t number_of(const void* entity) noexcept { return reinterpret_cast<uint64_t>(entity); }
 
-/// In front of the function of the middleware that `caller` means. object: the writer, reader or waitset. written_if:
-/// of the result, whether something was done that is worth writing down. times: of a program's messages, how
+/// Wraps the middleware's function that `caller` means to call. object: the writer, reader or waitset. written_if:
+/// whether the result means that something happened that is worth recording. times: a program's messages, in which
 /// `note_taken` finds when each was written.
 template <typename Function, typename Times, typename... Arguments>
 auto call_through(NextOfCaller& next, void* caller, Call call, uint64_t object, bool (*written_if)(int64_t),
@@ -152,7 +153,7 @@ LAGOMETER_PROBE int32_t dds_write_ts(int32_t writer, const void* data, int64_t t
 LAGOMETER_PROBE int32_t dds_writecdr(int32_t writer, void* data) {
   LAGOMETER_THROUGH("dds_writecdr", Call::api_write, always, NoTimes{}, Write, writer, data);
 }
-/// What is written bears the time that stands in it: rmw_cyclonedds_cpp hands on serialised and lent messages by this.
+/// The time of the write is in the message: rmw_cyclonedds_cpp passes serialised and loaned messages through this.
 LAGOMETER_PROBE int32_t dds_forwardcdr(int32_t writer, void* data) {
   const NoTimes times{is_on() && data != nullptr ? read_at<int64_t>(data, CycloneLayout::kForwardedTimeAt) : 0};
   LAGOMETER_THROUGH("dds_forwardcdr", Call::api_write, always, times, Write, writer, data);
@@ -187,7 +188,7 @@ LAGOMETER_PROBE int32_t dds_waitset_wait_until(int32_t set, intptr_t* found, siz
   LAGOMETER_THROUGH("dds_waitset_wait_until", Call::api_wait, if_some, NoTimes{}, WaitFor, set, found, size, until);
 }
 
-// --- Fast DDS 2: ReturnCode_t holds 32 bits; Time_t 64, and a copy in a register or its address are both 64 ---
+// --- Fast DDS 2: ReturnCode_t has 32 bits, Time_t 64; a copy in a register and its address both have 64 ---
 
 using FastWrite = bool(void*, void*);
 using FastWriteHandle = uint32_t(void*, void*, const void*);
@@ -197,7 +198,7 @@ using FastTake = uint32_t(void*, void*, void*, int32_t, uint16_t, uint16_t, uint
 using FastTakeNext = uint32_t(void*, void*, void*);
 using FastWait = uint32_t(const void*, void*, uint64_t);
 
-// Their symbols. A function below is given the name by which callers look for it.
+// Their symbols. Each function below gets the name that callers look for.
 #define LAGOMETER_DDS "_ZN8eprosima7fastdds3dds"
 #define LAGOMETER_WRITE LAGOMETER_DDS "10DataWriter5writeEPv"
 #define LAGOMETER_WRITE_HANDLE LAGOMETER_WRITE "RKNS_8fastrtps4rtps16InstanceHandle_tE"
@@ -235,7 +236,7 @@ bool fast_write_parameters(void* writer, void* data, void* given) {
   LAGOMETER_THROUGH(LAGOMETER_WRITE_PARAMETERS, Call::api_write, always, NoTimes{}, FastWriteParameters, writer, data,
                     given);
 }
-/// Since Jazzy rmw_fastrtps_cpp publishes by this, with the time that it tells ROS 2's trace functions.
+/// Since Jazzy, rmw_fastrtps_cpp publishes through this, with the time that it passes to ROS 2's trace functions.
 uint32_t fast_write_at(void* writer, void* data, const void* handle, const void* time) {
   LAGOMETER_THROUGH(LAGOMETER_WRITE_AT_TIME, Call::api_write, always, given_at(time, FastLayout::kGivenNanosecondsAt),
                     FastWriteAt, writer, data, handle, time);

@@ -23,15 +23,15 @@ namespace {
 constexpr uint64_t kRecordBytes = 64;
 constexpr uint32_t kRecordsPerChunk = kChunkBytes / kRecordBytes - 1;
 
-std::atomic<Header*> file{nullptr};  // null: nothing is written down
+std::atomic<Header*> file{nullptr};  // null: nothing is recorded
 std::atomic<bool> of_programs{false};
 
-/// What a thread writes to. In the static part of the thread's storage: reading it allocates nothing.
+/// Where a thread writes to. It is in static thread-local storage: reading it allocates nothing.
 struct Place {
   ChunkHeader* chunk;
   uint32_t used;
   uint32_t thread;
-  uint16_t last;  // call; 0: of no record that stands alone
+  uint16_t last;  // the call of the last record if it stands alone; otherwise 0
 };
 thread_local Place place __attribute__((tls_model("initial-exec")));
 
@@ -40,8 +40,8 @@ ChunkHeader* chunk_at(Header* header, uint32_t index) noexcept {
   return reinterpret_cast<ChunkHeader*>(first + uint64_t{index} * kChunkBytes);
 }
 
-/// Room for so many records side by side; null where there is none. A signal handler that writes between the two lines
-/// that matter gets room of its own.
+/// Contiguous room for this many records; null if there is none. A signal handler that interrupts between the two
+/// critical lines gets its own room.
 uint8_t* claim(Header* header, uint32_t count) noexcept {
   Place& own = place;
   if (own.chunk == nullptr || own.used + count > kRecordsPerChunk) {
@@ -59,15 +59,15 @@ uint8_t* claim(Header* header, uint32_t count) noexcept {
   }
   const uint32_t first = own.used;
   own.used = first + count;
-  // A thread may be given its name after its first calls.
+  // A thread may get its name after its first calls.
   for (const uint32_t again : {32U, 128U})
     if (first < again && own.used >= again) prctl(PR_GET_NAME, own.chunk->name.data());
   std::atomic_signal_fence(std::memory_order_seq_cst);
   return reinterpret_cast<uint8_t*>(own.chunk) + (uint64_t{first} + 1) * kRecordBytes;
 }
 
-/// The record that this one takes the place of, since nothing came of it: an executor that spins waits again and again
-/// for what it may not take yet. Null: there is none.
+/// The record to replace because nothing came of it: a spinning executor waits repeatedly for something it may not take
+/// yet. Null: there is none.
 CallRecord* replaced(Call call) noexcept {
   const Place& own = place;
   if (call != Call::api_wait || own.last != static_cast<uint16_t>(call) || own.chunk == nullptr) return nullptr;
@@ -81,7 +81,7 @@ uint64_t bytes_wanted() noexcept {
 
 int make_file(const char* path) noexcept { return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }
 
-/// In a folder each program has a file of its own: its process, and the how-many-th that this process carries out.
+/// Each program has its own file in a folder, named after its process and how many programs this process has run.
 int make_file_in(const char* folder) noexcept {
   constexpr int kProgramsMax = 100;
   std::array<char, 4096> path;
@@ -94,7 +94,7 @@ int make_file_in(const char* folder) noexcept {
   return -1;
 }
 
-/// The program's name and arguments, as much of them as there is room for.
+/// The program's name and arguments, as many of them as fit.
 uint32_t note_program(Header* header) noexcept {
   const int descriptor = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return 0;
@@ -128,18 +128,19 @@ void begin_in_folder() noexcept {
   const uint64_t bytes = bytes_wanted();
   if (folder == nullptr || bytes < kHeaderBytes + kChunkBytes) return;
   of_programs.store(true, std::memory_order_relaxed);
-  begin(make_file_in(folder), bytes, 0);  // not in memory yet: nobody knows how much of it will be needed
+  begin(make_file_in(folder), bytes, 0);  // takes no memory yet: nobody knows how much will be needed
 }
 
-/// The file is the parent's. A program that is not ours goes on with one of its own.
+/// The file belongs to the parent. A program that is not ours continues with its own file.
 void after_fork() noexcept {
   file.store(nullptr, std::memory_order_relaxed);
   place = {};
   if (of_programs.load(std::memory_order_relaxed)) begin_in_folder();
 }
 
-/// Makes the file before the program's first instruction. A worker that starts a program leaves it alone: it finds the
-/// file made. So is one left whose file can't be made: whoever asked for it misses it.
+/// Creates the file before the program's first instruction. A program started by a worker is not recorded: the file
+/// already exists. Neither is a program whose file can't be created: the program that requested it will notice that it
+/// is missing.
 __attribute__((constructor)) void start() {
   if (pthread_atfork(nullptr, nullptr, after_fork) != 0) return;
   const char* const path = std::getenv("LAGOMETER_PROBE_FILE");

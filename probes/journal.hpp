@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where calls are written down: chunks of one file in memory, each of one thread. After the start nothing is allocated
-// and nobody waits for anybody; the kernel is asked once per chunk, for the thread's number and name.
+// Where calls are recorded: chunks of one file in memory, each for one thread. After the start nothing is allocated and
+// no thread waits for another; the kernel is asked once per chunk, for the thread's number and name.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ struct Moment {
   uint16_t cpu;
 };
 
-/// Whether calls are written down in this process.
+/// Whether this process records calls.
 [[nodiscard]] bool is_on() noexcept;
-/// Whether the program is not one of ours: its messages have no envelope, and what it creates is written down, too.
+/// Whether the program is not one of ours: its messages have no envelope, and what it creates is recorded, too.
 [[nodiscard]] bool follows_programs() noexcept;
 [[nodiscard]] Moment now() noexcept;
 
-/// One call that is under way: the moment of its entry.
+/// One call in progress: the time of its entry.
 class Entered {
  public:
   Entered() noexcept : begin_(now()) {}
-  /// Notes the moment of its return.
+  /// Notes the time of its return.
   void left() noexcept { end_ = now(); }
-  /// Writes it down; `record` has what is particular to it. Keeps errno.
+  /// Records it; `record` has the call's own fields. Keeps errno.
   void write(Call call, CallRecord record, std::span<const KeyRecord> keys = {}) const noexcept;
 
  private:

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the numbers that a probe reads lie in other libraries' structures. tests/cpp/layouts_test.cpp holds them to the
-// libraries' headers.
+// Offsets of the numbers that a probe reads in other libraries' structures. tests/cpp/layouts_test.cpp checks them
+// against the libraries' headers.
 #pragma once
 
 #include <cstdint>
 
 namespace lagometer::probes {
 
-/// Of Cyclone DDS: dds_sample_info_t, and ddsi_serdata, a serialised message.
+/// Cyclone DDS: dds_sample_info_t, and ddsi_serdata, a serialised message.
 struct CycloneLayout {
   static constexpr int64_t kInfoBytes = 64;
   static constexpr int64_t kValidAt = 12;          // bool: there is data
   static constexpr int64_t kSourceTimeAt = 16;     // int64_t, ns since 1970
-  static constexpr int64_t kForwardedTimeAt = 32;  // int64_t likewise, of ddsi_serdata
+  static constexpr int64_t kForwardedTimeAt = 32;  // int64_t as well, in ddsi_serdata
 };
 
-/// Of Fast DDS 2: where the policies lie in DataWriterQos or DataReaderQos. Each kind is one byte, the depth int32_t.
+/// Fast DDS 2: offsets of the policies in DataWriterQos or DataReaderQos. Each kind is one byte, the depth int32_t.
 struct FastQosLayout {
   int64_t reliability_at;
   int64_t history_at;
@@ -25,15 +25,15 @@ struct FastQosLayout {
 constexpr FastQosLayout kFastWriterQos{242, 314, 316, 26};
 constexpr FastQosLayout kFastReaderQos{186, 258, 260, 26};
 
-/// Of Fast DDS 2: SampleInfo, its Time_t, and LoanableCollection, whose first member is a pointer to its functions.
+/// Fast DDS 2: SampleInfo, its Time_t, and LoanableCollection, whose first member is a pointer to its functions.
 struct FastLayout {
   static constexpr int64_t kSourceTimeAt = 28;  // int32_t, s since 1970
   static constexpr int64_t kNanosecondsAt = kSourceTimeAt + 8;
   static constexpr int64_t kValidAt = 86;
-  static constexpr int64_t kLengthAt = 12;               // int32_t, of the collection
+  static constexpr int64_t kLengthAt = 12;               // int32_t, in the collection
   static constexpr int64_t kElementsAt = 16;             // void**
-  static constexpr int64_t kGivenNanosecondsAt = 4;      // uint32_t, behind int32_t seconds: of fastrtps::Time_t
-  static constexpr int64_t kGivenRtpsNanosecondsAt = 8;  // likewise, of fastrtps::rtps::Time_t
+  static constexpr int64_t kGivenNanosecondsAt = 4;      // uint32_t, after int32_t seconds: fastrtps::Time_t
+  static constexpr int64_t kGivenRtpsNanosecondsAt = 8;  // likewise: fastrtps::rtps::Time_t
 };
 
 }  // namespace lagometer::probes

@@ -12,7 +12,7 @@ void* function_of(void* caller, const char* name) noexcept {
   if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return nullptr;
   void* const library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return nullptr;
-  void* const found = dlsym(library, name);  // in it, or in what it was linked with
+  void* const found = dlsym(library, name);  // in it, or in a library that it was linked with
   dlclose(library);
   return found;
 }

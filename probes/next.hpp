@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that stand in front of others, and how those are found.
+// Functions that intercept others, and how to find those.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,16 +9,16 @@
 #include <cerrno>
 #include <cstdint>
 
-// In front of a function of the same name in other libraries.
+// Intercepts the function of the same name in other libraries.
 #define LAGOMETER_PROBE extern "C" __attribute__((visibility("default")))
 
 namespace lagometer::probes {
 
-/// A function of the C library, or of what was preloaded behind this library. Looked for once.
+/// A function of the C library, or of a library preloaded after this one. Looked up once.
 template <typename Function>
 class Next {
  public:
-  /// version: of the symbol, where the C library has several of this name; of another machine's that does not exist.
+  /// version: of the symbol, if the C library has several with this name; other architectures may not have it.
   explicit constexpr Next(const char* name, const char* version = nullptr) noexcept : name_(name), version_(version) {}
 
   template <typename... Arguments>
@@ -41,15 +41,15 @@ class Next {
   std::atomic<void*> found_{nullptr};
 };
 
-/// The function of this name in a library that the caller, an address in its code, brought along; null: there is none.
+/// The function with this name in a library that the caller (an address in its code) brought along; null: not found.
 [[nodiscard]] void* function_of(void* caller, const char* name) noexcept;
 
-/// A function of a library that its caller brought along, perhaps for itself alone (RTLD_LOCAL): two callers may mean
-/// two libraries. So it is looked for once for each place that it is called from.
+/// A function of a library that its caller brought along, perhaps only for itself (RTLD_LOCAL): two callers may mean
+/// two libraries. So it is looked up once for each call site.
 class NextOfCaller {
  public:
   explicit constexpr NextOfCaller(const char* name) noexcept : name_(name) {}
-  /// caller: an address in the calling code. Ends the process where there is no such function, as the linker would.
+  /// caller: an address in the calling code. Ends the process if there is no such function, as the linker would.
   [[nodiscard]] void* get(void* caller) noexcept;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// In front of the functions by which ROS 2 tells a tracer what it does (tracetools). What they are called and take is
-// made from its headers; all arguments travel in registers, so they are passed on whether or not the function behind
-// has as many. Which distribution it is is asked once, at the first call: of the library's functions and of the version
-// beside it. Where both don't agree with one distribution nothing is stamped, and the reason is written down.
+// Intercepts the functions through which ROS 2 reports to a tracer (tracetools). Their names and arguments are
+// generated from its headers. All arguments are passed in registers, so they are passed on even if the real function
+// has fewer. The distribution is determined once, at the first call, from the library's functions and from the version
+// next to it. If the two don't agree on one distribution, nothing is stamped, and the reason is recorded.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -24,7 +24,7 @@
 namespace lagometer::probes {
 namespace {
 
-/// What is stamped of each function; 0: nothing. An executor that spins calls `rclcpp_executor_wait_for_work` and
+/// What each function stamps; 0: nothing. A spinning executor calls `rclcpp_executor_wait_for_work` and
 /// `…_get_next_ready` a million times a second, and no layer begins or ends there.
 constexpr uint16_t call_of(Trace trace) noexcept {
   switch (trace) {
@@ -55,12 +55,12 @@ constexpr uint16_t call_of(Trace trace) noexcept {
   }
 }
 
-/// A function of the library that a program's code brought along. One process has one such library, so it is looked for
-/// once, whoever calls.
+/// A function of the library that a program's code brought along. One process has only one such library, so the
+/// function is looked up once, whoever calls it.
 class TraceFunction {
  public:
   explicit constexpr TraceFunction(const char* name) noexcept : name_(name) {}
-  /// Null: the library has none.
+  /// Null: the library does not have it.
   void* get(void* caller) noexcept {
     void* found = found_.load(std::memory_order_acquire);
     if (found == nullptr) {
@@ -108,7 +108,7 @@ bool read_version(const char* path, Version& version) noexcept {
   return version.known;
 }
 
-/// The version of the package that a library was installed with: PREFIX/lib/…/libtracetools.so, PREFIX/share/….
+/// The version of the package that installed a library: PREFIX/lib/…/libtracetools.so, PREFIX/share/….
 Version version_beside(const void* function) noexcept {
   Version version{};
   Dl_info info{};
@@ -129,7 +129,7 @@ Version version_beside(const void* function) noexcept {
   return version;
 }
 
-/// The distribution whose versions this one is among; null: none that is known.
+/// The distribution with this version; null: not known.
 const Distribution* of_version(const Version& version) noexcept {
   const Distribution* found = nullptr;
   for (const Distribution& each : kDistributions)
@@ -139,7 +139,7 @@ const Distribution* of_version(const Version& version) noexcept {
 
 using Reason = std::array<char, kTextMax>;
 
-/// Null: with the reason.
+/// Null: not determined, with the reason.
 const Distribution* distribution(uint64_t functions, const Version& version, Reason& reason) noexcept {
   const Distribution* by_functions = nullptr;
   const Distribution* another = nullptr;
@@ -203,12 +203,12 @@ void ask(void* caller, const void* function) noexcept {
   state.store(found != nullptr ? State::accepted : State::refused, std::memory_order_release);
 }
 
-/// A child has a file of its own, and knows what its parent found.
+/// A child has its own file, and knows what its parent found out.
 __attribute__((constructor)) void watch_forks() {
   static_cast<void>(pthread_atfork(nullptr, nullptr, [] { is_told.store(false, std::memory_order_relaxed); }));
 }
 
-/// Whether calls are stamped. function: the library's own that is called.
+/// Whether calls are stamped. function: the library's own function that is called.
 bool is_stamped(void* caller, const void* function) noexcept {
   if (!is_on() || function == nullptr) return false;
   State known = state.load(std::memory_order_acquire);
@@ -247,7 +247,7 @@ void write(const Entered& entered, Arguments... given) noexcept {
   record.object = numbers[0];
   record.connection = numbers[1];
   record.result = static_cast<int64_t>(numbers[2]);
-  if constexpr (trace == Trace::rmw_publish) {  // the message alone, up to Iron
+  if constexpr (trace == Trace::rmw_publish) {  // only the message, up to Iron
     if (accepted.load(std::memory_order_relaxed)->publish_arguments == 1) {
       record.object = 0;
       record.connection = numbers[0];
@@ -273,7 +273,7 @@ void traced(TraceFunction& next, TraceFunction* enabled, void* caller, Arguments
   void* const function = next.get(caller);
   const bool stamped = call_of(trace) != 0 && is_stamped(caller, function);
   bool wanted = function != nullptr;
-  if (wanted && enabled != nullptr) {  // a caller that was told so by us does not know it
+  if (wanted && enabled != nullptr) {  // the caller asked us, so it does not know the real answer
     void* const asked = enabled->get(caller);
     wanted = asked == nullptr || reinterpret_cast<bool (*)()>(asked)();
   }

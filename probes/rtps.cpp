@@ -25,7 +25,7 @@ enum Submessage : uint8_t {
   kDataFragment = 0x16
 };
 
-/// One submessage: reads its numbers in its byte order, and nothing beyond its end.
+/// One submessage: reads its numbers in its byte order, and never beyond its end.
 class Body {
  public:
   Body(const Scattered& datagram, uint64_t begin, uint64_t end, bool little) noexcept
@@ -63,7 +63,7 @@ class Body {
   bool little_;
 };
 
-/// Where the payload begins: behind the parameters, each of which says how long it is.
+/// Where the payload begins: after the parameters, each of which contains its length.
 bool skip_inline_qos(const Body& body, uint64_t& at) noexcept {
   constexpr uint16_t kSentinel = 1;
   for (;;) {
@@ -75,14 +75,14 @@ bool skip_inline_qos(const Body& body, uint64_t& at) noexcept {
   }
 }
 
-/// What the submessages before say of those that follow.
+/// What earlier submessages say about later ones.
 struct Context {
   std::array<uint8_t, 12> prefix;
   Known known;
-  int64_t time_ns;  // 0: not said
+  int64_t time_ns;  // 0: unknown
 };
 
-/// Of INFO_TS: seconds and 2^-32 s since 1970, in nanoseconds.
+/// From INFO_TS: seconds and 2^-32 s since 1970, in nanoseconds.
 int64_t parse_time(const Body& body, uint8_t flags) noexcept {
   uint32_t seconds = 0, fraction = 0;
   if ((flags & kInvalidTime) != 0 || !body.number(0, seconds) || !body.number(4, fraction)) return 0;
@@ -115,14 +115,14 @@ bool parse_data(const Body& body, uint8_t flags, bool fragmented, const Scattere
     key.stream = kStreamIsTime;
     key.sequence = static_cast<uint64_t>(context.time_ns);
   }
-  if ((flags & kInlineQos) != 0 && !skip_inline_qos(body, at)) return true;  // known, but for its payload
+  if ((flags & kInlineQos) != 0 && !skip_inline_qos(body, at)) return true;  // known, except for its payload
   const uint64_t size = body.end() - body.begin();
   if (!fragmented && at <= size) key.payload_bytes = static_cast<uint32_t>(size - at);
   if (has_begin && context.known == Known::by_envelope) find_envelope(datagram, body.begin() + at, body.end(), key);
   return true;
 }
 
-/// An envelope in a text: its bytes, two hexadecimal digits each; false: other characters stand there.
+/// Reads an envelope in a text: its bytes, two hexadecimal digits each; returns false if there are other characters.
 bool read_digits(const uint8_t* digits, std::span<uint8_t> bytes) noexcept {
   for (uint8_t& byte : bytes) {
     unsigned value = 0;
@@ -139,7 +139,7 @@ bool read_digits(const uint8_t* digits, std::span<uint8_t> bytes) noexcept {
   return true;
 }
 
-/// False: it says nothing that is kept, or breaks off.
+/// Returns false if it contains nothing to keep, or is truncated.
 bool parse_submessage(const Body& body, uint8_t kind, uint8_t flags, const Scattered& datagram, const Context& context,
                       KeyRecord& key) noexcept {
   switch (kind) {
@@ -234,7 +234,7 @@ bool find_envelope(const Scattered& bytes, uint64_t offset, uint64_t end, KeyRec
     std::memcpy(&key.sequence, envelope + 8, sizeof key.sequence);
     return true;
   };
-  // What stands before it, such as a frame's length or a topic, has any number of bytes.
+  // Any number of bytes may precede it, such as a frame's length or a topic.
   const auto* const last = copy.data() + size;
   const void* const found = memmem(copy.data(), size, kHead.data(), kHead.size());
   if (const auto* const envelope = static_cast<const uint8_t*>(found);

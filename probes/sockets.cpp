@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the C library that move bytes over sockets, or over eventfds and pipes, by which threads wake each other.
-// Only those that moved some are written down.
+// Calls of the C library that move bytes over sockets, or over eventfds and pipes that threads use to wake each other.
+// Records only those that moved bytes.
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -18,15 +18,15 @@
 namespace lagometer::probes {
 namespace {
 
-constexpr size_t kKeysMax = 15;  // of one datagram
+constexpr size_t kKeysMax = 15;  // per datagram
 
-/// What is to be written down of one call on this descriptor, if anything is.
+/// What to record about one call on this descriptor, if anything.
 class SocketCall {
  public:
   SocketCall(int descriptor, bool sends) noexcept
       : descriptor_(descriptor), sends_(sends), kind_(is_on() ? kind_of(descriptor) : DescriptorKind::other) {}
 
-  /// Makes the call: `act()` returns how many bytes were moved, `parts()` where they lie.
+  /// Makes the call: `act()` returns how many bytes were moved, `parts()` where they are.
   template <typename Act, typename Parts>
   ssize_t make(Act&& act, Parts&& parts, bool counts = true) noexcept {
     if (kind_ == DescriptorKind::other) return act();
@@ -87,7 +87,7 @@ class SocketCall {
 
 std::span<const iovec> parts_of(const msghdr* message) noexcept { return {message->msg_iov, message->msg_iovlen}; }
 
-/// One buffer as the others are.
+/// One buffer in the form of several.
 class OnePart {
  public:
   OnePart(const void* data, size_t size) noexcept : part_{const_cast<void*>(data), size} {}
@@ -190,7 +190,7 @@ LAGOMETER_PROBE ssize_t readv(int descriptor, const iovec* parts, int count) {
             [&] { return std::span(parts, static_cast<size_t>(count)); });
 }
 
-// What a C library with checks makes of some of these.
+// What a C library with checks replaces some of these with.
 LAGOMETER_PROBE ssize_t __recv_chk(int socket, void* data, size_t size, size_t room, int flags) {
   static constinit Next<ssize_t(int, void*, size_t, size_t, int)> next("__recv_chk");
   return SocketCall(socket, false)
@@ -231,7 +231,7 @@ LAGOMETER_PROBE int pipe2(int* ends, int flags) noexcept {
   return result;
 }
 
-/// Whoever waits for descriptors and is to be woken by another thread may have this in place of a pipe.
+/// A thread that waits for descriptors and must be woken by another may use this instead of a pipe.
 LAGOMETER_PROBE int socketpair(int domain, int type, int protocol, int* ends) noexcept {
   static constinit Next<int(int, int, int, int*)> next("socketpair");
   const int result = next(domain, type, protocol, ends);
@@ -239,7 +239,7 @@ LAGOMETER_PROBE int socketpair(int domain, int type, int protocol, int* ends) no
   return result;
 }
 
-// After these a descriptor may be another one.
+// After these calls a descriptor may be a different one.
 LAGOMETER_PROBE int close(int descriptor) {
   static constinit Next<int(int)> next("close");
   forget(descriptor);
@@ -269,7 +269,7 @@ LAGOMETER_PROBE int dup(int from) noexcept {
   return made;
 }
 
-// Its third argument is a number or a pointer, or absent: handed on as it came.
+// Its third argument is a number or a pointer, or absent: passed on unchanged.
 LAGOMETER_PROBE int any_fcntl(int descriptor, int command, long given) __asm__("fcntl");
 LAGOMETER_PROBE int any_fcntl64(int descriptor, int command, long given) __asm__("fcntl64");
 
@@ -284,6 +284,6 @@ int any_fcntl64(int descriptor, int command, long given) { return any_fcntl(desc
 
 LAGOMETER_PROBE int connect(int socket, const sockaddr* address, socklen_t size) {
   static constinit Next<int(int, const sockaddr*, socklen_t)> next("connect");
-  forget(socket);  // its addresses are others from now on
+  forget(socket);  // its addresses change from now on
   return next(socket, address, size);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the C library that wait, and those that end the wait of another thread. Waits that ended without an event
-// are not written down.
+// Calls of the C library that wait, and calls that end another thread's wait. Waits that ended without an event are not
+// recorded.
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include "journal.hpp"
 #include "next.hpp"
 
-// Older symbols of these names have conditions of another size. Where a machine came later, it has one version alone.
+// Older symbols with these names use conditions of another size. Architectures that came later have only one version.
 #define LAGOMETER_CONDITION_VERSION "GLIBC_2.3.2"
 
 namespace lagometer::probes {
@@ -120,8 +120,8 @@ LAGOMETER_PROBE int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
   return on_condition(Call::notify, condition, [&] { return next(condition); });
 }
 
-// The C library's own door to the kernel: Rust's and C++'s threads wait on futexes by it. Its six numbers are handed on
-// as they came, and all but futexes by a jump: no frame of ours is on the stack while a vfork() returns twice.
+// The C library's generic system call: threads of Rust and C++ wait on futexes through it. Its six numbers are passed
+// on unchanged, and everything but futexes by a jump: none of our frames is on the stack while a vfork() returns twice.
 LAGOMETER_PROBE long any_system_call(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 long any_system_call(long number, long a, long b, long c, long d, long e, long f) {
   static constinit Next<long(long, long, long, long, long, long, long)> next("syscall");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishers look for subscribers; who comes when they have stopped looking knocks. One thread for each context that
-// publishes: it sleeps until somebody does.
+// Publishers look for subscribers; a subscriber that comes after they have stopped looking knocks. Each context that
+// publishes has one thread, which sleeps until somebody knocks.
 #pragma once
 
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ namespace lagometer::brokerless {
 
 class Door {
  public:
-  /// `path`: of its socket, as long as a socket's name may be. `thread_name`: for lists of threads.
+  /// `path`: of its socket, within the length limit of a socket's name. `thread_name`: for lists of threads.
   Door(std::string path, std::string thread_name) : path_(std::move(path)), thread_name_(std::move(thread_name)) {}
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
@@ -41,17 +41,17 @@ class Door {
     publishers_.emplace_back(publisher, std::move(look));
   }
 
-  /// Returns when the publisher's `look` does not run and will not.
+  /// Returns when the publisher's `look` is not running and will not run.
   void leave(const void* publisher) noexcept {
     const std::scoped_lock lock(mutex_);
     std::erase_if(publishers_, [publisher](const auto& each) { return each.first == publisher; });
   }
 
-  /// At somebody else's door. Where nobody answers any more nothing happens.
+  /// Knocks at somebody else's door. If nobody is there any more, nothing happens.
   static void knock(const std::string& path) {
     const Descriptor own = make_socket();
     const sockaddr_un address = to_address(path);
-    // A queue that is full holds knocks that nobody has heard yet: one is as good as many.
+    // A full queue holds knocks that nobody has handled yet: one is as good as many.
     sendto(own.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, to_plain(address), sizeof address);
   }
 
@@ -100,7 +100,7 @@ class Door {
   std::string thread_name_;
   Descriptor socket_;
   PollSet set_;
-  std::mutex mutex_;  // while the list changes, and while its publishers look
+  std::mutex mutex_;  // held while the list changes, and while its publishers look
   std::vector<std::pair<const void*, std::function<void()>>> publishers_;
   std::thread thread_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an endpoint was asked for. What was left open is as the library's vendor ships it, not as the floors have it.
+// The requested settings of an endpoint. Settings left open are as the library's vendor ships them, not as in the floor
+// adapters.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,11 @@ struct Endpoint : floor::Endpoint {
     if ((present & LAGOMETER_QOS_HISTORY) != 0 && !keep_all) depth_asked = static_cast<int>(depth);
   }
 
-  /// Of KEEP_LAST, if it was asked for.
+  /// The depth of KEEP_LAST, if requested.
   std::optional<int> depth_asked;
 };
 
-/// The payload type of an adapter with these abilities, as the binding makes it.
+/// The payload type of an adapter with these abilities, as the binding creates it.
 template <typename Context, const Abilities& abilities>
 struct Type {
   Type(Context&, const lagometer_type_config& config) : payload(floor::payload_type(abilities, config)) {}
@@ -33,11 +34,11 @@ struct Type {
   PayloadType payload;
 };
 
-/// A sample with one region and nothing known of it beyond.
+/// Fills a sample with one region and nothing else.
 inline void show(lagometer_sample& sample, const void* data, uint64_t bytes, bool loaned) noexcept {
   sample.flags = loaned ? LAGOMETER_SAMPLE_LOANED : 0;
   sample.region_count = 1;
-  // The engine reads only. NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
+  // The engine only reads. NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
   sample.regions[0] = {const_cast<uint8_t*>(static_cast<const uint8_t*>(data)), bytes};
   sample.writer_id = sample.middleware_sequence = 0;
   sample.source_time_ns = sample.reception_time_ns = 0;

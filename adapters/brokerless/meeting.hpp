@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the endpoints of a library without discovery meet: subscribers listen and announce their addresses in the
-// trial's runtime directory, publishers look for them there and connect (adapters/common/rendezvous.hpp). Publishers
-// announce themselves, too, so that a subscriber that comes later can knock at their doors (door.hpp).
+// Where endpoints of a library without discovery find each other: subscribers listen and announce their addresses in
+// the trial's runtime directory; publishers look for them there and connect (adapters/common/rendezvous.hpp).
+// Publishers announce themselves, too, so that a later subscriber can knock at their doors (door.hpp).
 #pragma once
 
 #include <sys/un.h>
@@ -21,7 +21,7 @@ namespace lagometer::brokerless {
 
 class Meeting {
  public:
-  /// `transport`: ipc, tcp or inproc. `any_port`: how the library writes that the kernel chooses a port.
+  /// `transport`: ipc, tcp or inproc. `any_port`: the library's notation for a port that the kernel chooses.
   Meeting(const Abilities& abilities, const lagometer_context_config& config, std::string transport,
           std::string_view any_port)
       : folder_(rendezvous::adapter_folder(view(config.runtime_directory), config.domain, abilities.adapter)),
@@ -36,14 +36,13 @@ class Meeting {
     return topic_folder(topic) / "publishers";
   }
 
-  /// An address for a new subscriber to listen at, that nobody else in any domain has. With tcp the library tells which
-  /// port it became.
+  /// A unique address, across all domains, for a new subscriber to listen at. With tcp, the library reports the port.
   [[nodiscard]] std::string new_address() const {
     if (transport_ == "tcp") return "tcp://127.0.0.1:" + any_port_;
     return transport_ + "://" + new_socket_path("s");
   }
 
-  /// For a Unix-domain socket of this context's own. Errors: the runtime directory's name is too long for one.
+  /// For a Unix-domain socket of this context. Errors: the runtime directory's name is too long for a socket.
   [[nodiscard]] std::string new_socket_path(std::string_view prefix) const {
     std::string path = (folder_ / rendezvous::unique_name(prefix)).string();
     if (path.size() < sizeof(sockaddr_un::sun_path)) return path;
@@ -70,14 +69,14 @@ class Meeting {
     return {};
   }
 
-  /// Has the publishers of a topic look for subscribers. After the one that is to be found has announced itself.
+  /// Has the publishers of a topic look for subscribers. Call it after the new subscriber has announced itself.
   void knock(std::string_view topic) const {
     const auto all = [](const std::string&) { return false; };
     for (const auto& publisher : rendezvous::scan(publishers_folder(topic), all))
       Door::knock(publisher.facts.at("door").get<std::string>());
   }
 
-  /// What carries messages, in the words of docs/ADAPTERS.md.
+  /// What carries messages, in the terms of docs/ADAPTERS.md.
   [[nodiscard]] nlohmann::json claim() const {
     if (transport_ == "inproc") return {{"within_process", {"process"}}};
     const nlohmann::json one = {transport_ == "ipc" ? "unix-socket" : "tcp"};
@@ -85,7 +84,7 @@ class Meeting {
   }
 
  private:
-  /// A name of this process that no other in whatever namespace has.
+  /// A name for this process that is unique across all namespaces.
   static const std::string& process() {
     static const std::string name = rendezvous::unique_name("p");
     return name;
@@ -96,7 +95,7 @@ class Meeting {
   std::string any_port_;
 };
 
-/// Tells subscribers that come later where to knock, for as long as it lives.
+/// Tells later subscribers where to knock, for as long as it lives.
 class Publication {
  public:
   /// `look`: see Door::answer().

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a context, asked for one by one: what nobody asks for is unknown, and refused.
+// The options of a context, queried one by one: options that nobody queries are unknown and rejected.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Options {
     if (!left_.is_object()) throw Error(LAGOMETER_INVALID, adapter_ + ": options are not a JSON object");
   }
 
-  /// One of these words; unless given, the first.
+  /// One of these words; the first if not given.
   std::string word(const std::string& key, std::initializer_list<std::string_view> valid) {
     const nlohmann::json given = remove(key);
     if (given.is_null()) return std::string(*valid.begin());
@@ -50,7 +50,7 @@ class Options {
     throw Error(LAGOMETER_INVALID, adapter_ + ": option '" + key + "' must be true or false");
   }
 
-  /// Errors: an option is left that was not asked for.
+  /// Errors: there is an option that was not queried.
   void end() const {
     if (left_.empty()) return;
     throw Error(LAGOMETER_INVALID,

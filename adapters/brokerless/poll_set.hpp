@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one thread sleeps on: descriptors that a library names for it, and a trigger.
+// What one thread sleeps on: descriptors that a library provides, and a trigger.
 #pragma once
 
 #include <poll.h>
@@ -22,7 +22,7 @@ class PollSet {
     watch(trigger_.get());
   }
 
-  /// Before anybody waits.
+  /// Call it before anybody waits.
   void watch(int descriptor) { entries_.push_back({.fd = descriptor, .events = POLLIN, .revents = 0}); }
 
   /// Sleeps until a descriptor is readable, trigger() was called, or host time `until_ns` is reached. [thread: waiting]
@@ -46,9 +46,9 @@ class PollSet {
     }
   }
 
-  /// Whether the last wait found the descriptor readable that was the n-th to be watched, from 0 on. [thread: waiting]
+  /// Whether the last wait found descriptor n readable, in the order of watch(), from 0. [thread: waiting]
   [[nodiscard]] bool found_readable(size_t place) const noexcept { return entries_[place + 1].revents != 0; }
-  /// Ends one wait, present or next. [thread: any]
+  /// Ends one wait, the current or the next. [thread: any]
   void trigger() noexcept { eventfd_write(trigger_.get(), 1); }
 
  private:

@@ -14,13 +14,13 @@
 
 namespace lagometer::brokerless {
 
-/// `Link` is what the library gives for a connection, and takes to end it.
+/// `Link` is the library's handle of a connection, which ends it.
 template <typename Link>
 class Subscribers {
  public:
   Subscribers(const Meeting& meeting, const Endpoint& endpoint) : meeting_(meeting), endpoint_(endpoint) {}
 
-  /// Looks for new subscribers and for those that have gone: connect(address) gives an optional Link, none if nobody
+  /// Looks for new subscribers and for those that are gone: connect(address) returns an optional Link, empty if nobody
   /// listens there any more; disconnect(link) ends one. [thread: any]
   template <typename Connect, typename Disconnect>
   void look(Connect&& connect, Disconnect&& disconnect) {
@@ -46,7 +46,7 @@ class Subscribers {
 
  private:
   struct Connected {
-    std::string name;  // of the announcement; known names are not looked at again
+    std::string name;  // of the announcement; known names are not checked again
     Descriptor announcement;
     Link link;
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A waitset for libraries that name a descriptor for each socket.
+// A waitset for libraries that provide a descriptor for each socket.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace lagometer::brokerless {
 /// A reader with the members
 ///   void join_waitset();                              throws unless it may be attached
 ///   int descriptor() const;                           becomes readable when there may be a message
-///   bool has_data();                                  there is one, whatever the descriptor says; false: ask that
-///   static constexpr bool descriptor_tells_messages;  readable means that there is one
+///   bool has_data();                                  has one, whatever the descriptor says; if false, ask that
+///   static constexpr bool descriptor_tells_messages;  readable means that there is a message
 template <typename Context, typename Reader>
 class Waitset {
  public:
@@ -32,7 +32,7 @@ class Waitset {
     count = 0;
     for (;;) {
       const bool untaken = std::ranges::any_of(readers_, [](Reader* reader) { return reader->has_data(); });
-      // Descriptors are looked at even then where they may name others.
+      // Descriptors are also checked if they may be those of others.
       const bool looks = !untaken || (Reader::descriptor_tells_messages && !places.empty());
       const auto woken = looks ? set_.wait(untaken ? 0 : until_ns) : PollSet::Woken::readable;
       if (woken == PollSet::Woken::timeout && !untaken) return LAGOMETER_TIMEOUT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections of a writer: found by one thread, used by another.
+// A writer's connections: one thread finds them, another uses them.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace lagometer {
 
-/// A list that one thread at a time extends while others walk it: no lock for those, nothing moves, nothing is
-/// removed before the list itself.
+/// A list that one thread at a time extends while others iterate over it. Readers need no lock; nothing moves, and
+/// nothing is removed before the list itself.
 template <typename Item, uint32_t Capacity>
 class AppendList {
  public:

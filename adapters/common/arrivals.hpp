@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For middleware that hands a message to a callback: it waits here until it is taken, and is held until it is released.
+// For middleware that passes messages to a callback: a message waits here until it is taken, and is kept until it is
+// released.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +14,19 @@
 
 namespace lagometer {
 
-/// What one reader has got, in the order of arrival. `Arrived` owns its message and is empty when made by default.
-/// [push: one thread; lend and give_back: one thread, it may be another. They wait for each other's moves alone.] Up to
-/// a history of kRoomMax the room is there from the start.
+/// What one reader has received, in order of arrival. `Arrived` owns its message and is empty when default-constructed.
+/// [push: one thread; lend and give_back: one thread, possibly another. They only wait for each other's moves.] Room
+/// for a history up to kRoomMax is allocated at the start.
 template <typename Arrived>
 class Arrivals {
  public:
-  /// `depth` 0: without limit.
+  /// `depth` 0: no limit.
   explicit Arrivals(uint32_t depth)
       : limit_(depth != 0 ? depth : std::numeric_limits<size_t>::max()), room_(std::min(limit_, kRoomMax)) {}
 
-  /// Whether the oldest had to go for it.
+  /// Returns whether the oldest was dropped to make room.
   bool push(Arrived&& arrived) {
-    Arrived dropped;  // freed after the lock: a megabyte takes its time
+    Arrived dropped;  // freed after the lock: freeing a megabyte takes time
     const std::scoped_lock lock(mutex_);
     const bool full = count_ == limit_;
     if (full) dropped = pop();
@@ -34,7 +35,7 @@ class Arrivals {
     ++count_;
     return full;
   }
-  /// The oldest that waits, held until it is given back; null: there is none, or too many are lent.
+  /// The oldest that waits, kept until it is given back. Null: none waits, or too many are lent.
   Arrived* lend() noexcept {
     const std::scoped_lock lock(mutex_);
     const auto place = std::find(in_use_.begin(), in_use_.end(), false);
@@ -79,8 +80,8 @@ class Arrivals {
   std::array<bool, kLentMax> in_use_{};
 };
 
-/// Messages of one endpoint that are used again. One that somebody else holds by its pointer may not be written to, so
-/// there come to be as many as are held at once. `Pointer` is a shared pointer, `Make` gives a new one.
+/// Reusable messages of one endpoint. A message that somebody else still holds by its pointer must not be written to,
+/// so there are as many as are held at once. `Pointer` is a shared pointer; `Make` creates a new one.
 template <typename Pointer, typename Make>
 class MessagePool {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns six C++ classes into the table of adapter.h, so that an adapter is written in plain C++: methods that return a
-// status or throw. Every exception ends here: it becomes host->fail(what) and LAGOMETER_FAILED (Error: its own status).
-// A Traits type names the classes and says what the adapter is:
+// Turns six C++ classes into the table of adapter.h, so that an adapter is plain C++: methods that return a status or
+// throw. Every exception ends here: it becomes host->fail(what) and LAGOMETER_FAILED (or an Error's own status).
+// A Traits type names the classes and describes the adapter:
 //   struct Traits {
 //     using Context, Node, Type, Writer, Reader, Waitset;
 //     static constexpr std::string_view name;
@@ -16,12 +16,12 @@
 //       Reader(Node&, const lagometer_endpoint_config&), enable(), take(samples, stride, max, taken&),
 //         release(samples, stride, count), matched(...), counters(...)
 //       Waitset(Context&), attach(Reader&), wait(until_ns), trigger()
-//         or, where it can say who is ready, wait_ready(until_ns, std::span<uint32_t> places, uint32_t& count), in the
-//         place of wait() or beside it
+//         or, if it knows which readers are ready, wait_ready(until_ns, std::span<uint32_t> places, uint32_t& count),
+//         instead of wait() or in addition to it
 // borrow, commit, take, wait and wait_ready return lagometer_status; the other methods return void.
 //
-// Structs of the host's may be shorter than this header's, or longer: what these classes are given always has the size
-// that this header knows, with zeros where the host's ends, and what they write there goes nowhere.
+// The host's structs may be shorter or longer than in this header. These classes always get structs of the size that
+// this header knows: fields beyond the end of the host's struct are zero, and what is written to them is dropped.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@
 
 namespace lagometer {
 
-/// An error with a status of its own, e.g. Error(LAGOMETER_UNSUPPORTED, "udp can't be reliable").
+/// An error with its own status, e.g. Error(LAGOMETER_UNSUPPORTED, "udp can't be reliable").
 class Error : public std::runtime_error {
  public:
   Error(lagometer_status status, const std::string& message) : std::runtime_error(message), status_(status) {}
@@ -49,7 +49,7 @@ class Error : public std::runtime_error {
   lagometer_status status_;
 };
 
-/// What the first version of a struct had; no host gives less.
+/// The size of a struct in its first version; no host passes less.
 inline constexpr size_t size_1_0(const lagometer_host&) { return LAGOMETER_HOST_SIZE_1_0; }
 inline constexpr size_t size_1_0(const lagometer_context_config&) { return LAGOMETER_CONTEXT_CONFIG_SIZE_1_0; }
 inline constexpr size_t size_1_0(const lagometer_qos&) { return LAGOMETER_QOS_SIZE_1_0; }
@@ -60,7 +60,7 @@ inline constexpr size_t size_1_0(const lagometer_sample&) { return LAGOMETER_SAM
 inline constexpr size_t size_1_0(const lagometer_matched&) { return LAGOMETER_MATCHED_SIZE_1_0; }
 inline constexpr size_t size_1_0(const lagometer_counters&) { return LAGOMETER_COUNTERS_SIZE_1_0; }
 
-/// A struct of the host's as this header knows it: zeros where the host's is shorter. Throws Error: too short for any.
+/// A host's struct as this header knows it, with zeros where the host's is shorter. Throws Error if it is too short.
 template <typename Struct>
 Struct completed(const Struct& given) {
   if (given.size < size_1_0(given))
@@ -72,7 +72,7 @@ Struct completed(const Struct& given) {
   return whole;
 }
 
-/// Gives the host what was written to the whole struct, as far as its own reaches; `size` stays the host's.
+/// Copies what was written to the whole struct back to the host's, as far as that reaches; `size` stays the host's.
 template <typename Struct>
 void give_back(const Struct& whole, Struct& given) noexcept {
   constexpr size_t head = offsetof(Struct, abi_version) + sizeof given.abi_version;
@@ -80,7 +80,7 @@ void give_back(const Struct& whole, Struct& given) noexcept {
   std::memcpy(reinterpret_cast<char*>(&given) + head, reinterpret_cast<const char*>(&whole) + head, end - head);
 }
 
-/// Calls function(struct) with the host's own struct or, where that is shorter than this header's, with a whole one.
+/// Calls function(struct) with the host's own struct or, if that is shorter than this header's, with a whole one.
 template <typename Struct, typename Function>
 auto with_whole(Struct& given, Function&& function) {
   if (__builtin_expect(given.size >= sizeof given, 1)) return function(given);
@@ -90,7 +90,7 @@ auto with_whole(Struct& given, Function&& function) {
   return status;
 }
 
-/// The host that loaded this library, functions that it has not being null; set by the entry function.
+/// The host that loaded this library; functions that it does not have are null. Set by the entry function.
 inline const lagometer_host* host = nullptr;
 
 inline std::string_view view(lagometer_string text) noexcept {
@@ -101,19 +101,19 @@ inline lagometer_string to_c(std::string_view text) noexcept { return {text.data
 inline int64_t now_ns() noexcept { return host->now_ns(host->self); }
 inline void log(uint32_t level, std::string_view text) noexcept { host->log(host->self, level, to_c(text)); }
 
-/// A time of the host's clock for the standard library, whose steady_clock is CLOCK_MONOTONIC, too. "Never" would
-/// overflow there, so it is cut.
+/// A time of the host's clock for the standard library, whose steady_clock is also CLOCK_MONOTONIC. "Never" would
+/// overflow there, so it is clamped.
 inline std::chrono::steady_clock::time_point deadline(int64_t until_ns) noexcept {
   constexpr int64_t kLatest_ns = int64_t{1} << 62;
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(until_ns < kLatest_ns ? until_ns : kLatest_ns));
 }
 
-/// The element number `index` of an array whose elements lie `stride` bytes apart.
+/// Element `index` of an array whose elements are `stride` bytes apart.
 inline lagometer_sample& sample_at(lagometer_sample* samples, uint32_t stride, uint32_t index) noexcept {
   return *reinterpret_cast<lagometer_sample*>(reinterpret_cast<char*>(samples) + size_t{stride} * index);
 }
 
-/// Keeps the host. False: it can't be worked with.
+/// Keeps the host. Returns false if the adapter can't work with it.
 inline bool serves(const lagometer_host* given) noexcept {
   static lagometer_host whole;
   if (given == nullptr || given->abi_version < LAGOMETER_ABI_VERSION || given->size < LAGOMETER_HOST_SIZE_1_0)
@@ -145,7 +145,7 @@ lagometer_status guarded(Function&& function) noexcept {
   }
 }
 
-/// For an adapter that has nothing to set: refuses every option, and profiles other than the two.
+/// For an adapter without settings: rejects every option, and profiles other than the two.
 inline void refuse_settings(std::string_view adapter, const lagometer_context_config& config) {
   const std::string options(view(config.options));
   const std::string profile(view(config.profile));
@@ -155,13 +155,13 @@ inline void refuse_settings(std::string_view adapter, const lagometer_context_co
     throw Error(LAGOMETER_INVALID, std::string(adapter) + " has no profile '" + profile + "'; valid: default, matched");
 }
 
-/// Whether a class says (`kTakesKeys`) that its types may have keys; ROS 1's adapter is C++17, without `requires`.
+/// Whether a class says (`kTakesKeys`) that its types may have keys. The ROS 1 adapter is C++17, without `requires`.
 template <typename Class, typename = void>
 inline constexpr bool takes_keys = false;
 template <typename Class>
 inline constexpr bool takes_keys<Class, std::void_t<decltype(Class::kTakesKeys)>> = true;
 
-/// A flag or bit that this header does not know is refused, whatever it may come to mean.
+/// Rejects flags and bits that this header does not know, whatever they may mean later.
 template <typename Class>
 void refuse_unknown(const lagometer_type_config& config) {
   const bool keyed = (config.flags & LAGOMETER_TYPE_KEYED) != 0;
@@ -199,7 +199,7 @@ struct WholeEndpoint {
   lagometer_qos qos{};
 };
 
-/// Base for objects that have nothing to start, to count or to tell; what an adapter knows better it defines itself.
+/// Base for objects that have nothing to start, count or report. Adapters override what they can do better.
 struct Plain {
   void enable() {}
   void discard(lagometer_message&) {}
@@ -207,16 +207,16 @@ struct Plain {
   void counters(lagometer_counters& out) const { out.present = 0; }
 };
 
-/// A node that is but a name, and a type that is but a size: "bytes" up to it, "fixed" exactly that.
+/// A node that is just a name, and a type that is just a size: "bytes" up to it, "fixed" exactly that.
 template <typename Context>
 struct PlainNode {
   PlainNode(Context& given, std::string_view) : context(given) {}
   Context& context;
 };
 
-/// A payload type: "bytes" takes any length up to bytes_max, "fixed" bytes_max alone.
+/// A payload type: "bytes" accepts any length up to bytes_max, "fixed" only bytes_max.
 struct PayloadType {
-  /// `whose` begins the text of a refusal, e.g. "udp: "; `most`: the largest payload that the adapter has.
+  /// `whose` starts the text of an error, e.g. "udp: "; `most` is the largest payload that the adapter supports.
   explicit PayloadType(const lagometer_type_config& config, const std::string& whose = {}, uint64_t most = UINT64_MAX)
       : name(view(config.name)), bytes_max(config.max_bytes), fixed(name == "fixed") {
     if (!fixed && name != "bytes")
@@ -244,7 +244,7 @@ struct PlainType : PayloadType {
 };
 
 #if __cplusplus >= 202002L
-/// For wait_ready: the places of the readers that have data, in the order of attach, as many as fit; how many.
+/// For wait_ready: writes the places of the readers with data, in attach order, as many as fit; returns how many.
 template <typename Readers, typename HasData>
 uint32_t name_ready(const Readers& readers, std::span<uint32_t> places, HasData&& has_data) {
   uint32_t count = 0;
@@ -258,7 +258,7 @@ uint32_t name_ready(const Readers& readers, std::span<uint32_t> places, HasData&
 }
 #endif
 
-/// Base for Traits without settings, without extensions.
+/// Base for Traits without settings or extensions.
 struct PlainTraits {
   static std::string describe(uint32_t, const void*) { return R"({"settings":{},"paste":[]})"; }
   static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
@@ -297,7 +297,7 @@ struct Binding {
       return LAGOMETER_OK;
     });
   }
-  /// The same, of what comes with flags: those that this header does not know are refused.
+  /// The same for objects that have flags: rejects flags that this header does not know.
   template <typename Class, typename Parent, typename Config, typename Handle>
   static lagometer_status create_checked(Handle** out, Parent* parent, const Config* config) noexcept {
     return guarded([&] { return create_from<Class>(out, parent, *config); });
@@ -383,7 +383,7 @@ struct Binding {
     t.reader_destroy = [](lagometer_reader* r) noexcept { destroy<Reader>(r); };
   }
 
-  /// A host whose samples are shorter than this header's gets a few at a time, by way of whole ones.
+  /// If the host's samples are shorter than this header's, it gets a few at a time, through whole ones.
   static constexpr uint32_t kShortBatch = 16;
   static lagometer_status take_short(Reader& reader, lagometer_sample* samples, uint32_t stride, uint32_t max,
                                      uint32_t& taken) {
@@ -478,7 +478,7 @@ struct Binding {
     t.waitset_wait = [](lagometer_waitset* w, int64_t until_ns) noexcept {
       return guarded([&] { return wait(object<Waitset>(w), until_ns); });
     };
-#if __cplusplus >= 202002L  // roscpp's headers ask for C++17: that adapter stays on waitset_wait
+#if __cplusplus >= 202002L  // roscpp's headers require C++17: that adapter stays on waitset_wait
     if constexpr (requires(Waitset & w, uint32_t n) { w.wait_ready(int64_t{}, std::span<uint32_t>{}, n); }) {
       t.waitset_wait_ready = [](lagometer_waitset* w, int64_t until_ns, uint32_t* ready, uint32_t max,
                                 uint32_t* count) noexcept {
@@ -493,7 +493,7 @@ struct Binding {
 
 }  // namespace lagometer
 
-/// Defines the one exported symbol of an adapter.
+/// Defines an adapter's only exported symbol.
 #define LAGOMETER_EXPORT_ADAPTER(TRAITS)                                                              \
   extern "C" const lagometer_adapter_table* lagometer_adapter(const lagometer_host* given) noexcept { \
     return lagometer::serves(given) ? lagometer::Binding<TRAITS>::table() : nullptr;                  \

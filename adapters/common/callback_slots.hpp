@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects that one thread serves, where others may add and remove some: the serving thread takes no lock, and
-// whoever removes an object waits until the serving thread has left it.
+// Objects served by one thread, while other threads may add and remove them. The serving thread takes no lock; a thread
+// that removes an object waits until the serving thread has left it.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class CallbackSlots {
     throw Error(LAGOMETER_NO_RESOURCE, "more than " + std::to_string(Capacity) + " readers in one context or waitset");
   }
 
-  /// Returns when the object is served no more. [thread: any but the serving one]
+  /// Returns when the object is no longer served. [thread: any but the serving one]
   void remove(uint32_t slot) noexcept {
     Object* const object = objects_[slot].exchange(nullptr);
     removals_.fetch_add(1);
@@ -42,7 +42,7 @@ class CallbackSlots {
   void serve(uint32_t slot, Function&& function) noexcept {
     Object* const object = objects_[slot].load(std::memory_order_acquire);
     if (object == nullptr) return;
-    // Sequentially consistent, as is remove(): either it sees `running_`, or this sees the emptied slot.
+    // Sequentially consistent, like remove(): either remove() sees `running_`, or this sees the emptied slot.
     running_.store(object);
     if (objects_[slot].load() == object) function(*object);
     running_.store(nullptr);

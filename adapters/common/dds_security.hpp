@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a participant is secured with (OMG DDS Security 1.1, built-in plugins): files that lagometer made for the trial.
+// A participant's security settings (OMG DDS Security 1.1, built-in plugins): files that lagometer created for the
+// trial.
 #pragma once
 
 #include <array>
@@ -14,13 +15,14 @@
 
 namespace lagometer::dds_security {
 
-/// The absolute paths of the files of one participant.
+/// The absolute paths of one participant's files.
 struct Files {
-  std::string kind;  ///< "sign" or "encrypt", as the governance says it
+  std::string kind;  ///< "sign" or "encrypt", as in the governance
   std::string identity_ca, permissions_ca, certificate, private_key, governance, permissions;
 };
 
-/// Reads `security` of a context; nothing if it is empty. `adapter`: who says no. Throws Error(LAGOMETER_INVALID).
+/// Reads `security` of a context; nothing if it is empty. `adapter` names the caller in errors. Throws
+/// Error(LAGOMETER_INVALID).
 inline std::optional<Files> parse(lagometer_string text, std::string_view adapter) {
   if (text.size == 0) return std::nullopt;
   const auto invalid = [&](const std::string& what) {
@@ -48,7 +50,7 @@ inline std::optional<Files> parse(lagometer_string text, std::string_view adapte
   return files;
 }
 
-/// How the governance at this path protects the data of topics: "none", "sign", "encrypt"; "" if it does not say.
+/// How the governance file at this path protects topic data: "none", "sign", "encrypt"; "" if it does not say.
 inline std::string protection_in(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();

@@ -39,7 +39,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// Throws what the system call that has just failed said. `what` names the call's object: "opening /dev/shm/x".
+/// Throws the error of the system call that just failed. `what` names the call's object: "opening /dev/shm/x".
 [[noreturn]] inline void throw_system_error(const std::string& what) {
   const int error = errno;
   const bool resource = error == ENOSPC || error == ENOMEM || error == EMFILE || error == ENFILE || error == EAGAIN ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the floor adapters (shm, uds, udp, tcp) have in common: what they were asked for, in checked C++ terms.
+// What the floor adapters (shm, uds, udp, tcp) share: their configuration in checked C++ terms.
 #pragma once
 
 #include <sys/utsname.h>
@@ -16,10 +16,10 @@
 
 namespace lagometer::floor {
 
-/// What a floor transport can do at most.
+/// The most that a floor transport supports.
 struct Abilities {
   std::string_view adapter;
-  std::string_view transport;  // what carries a message, as docs/ADAPTERS.md names it
+  std::string_view transport;  // what carries a message, in the terms of docs/ADAPTERS.md
   bool reliable;
   bool keep_all;
   uint64_t payload_bytes_max;
@@ -30,14 +30,14 @@ inline constexpr int64_t blocking_ns_default = 100'000'000;
 inline constexpr uint32_t depth_default = 16;
 inline constexpr uint32_t depth_max = 65'536;
 
-/// The version of a bare transport is that of the kernel.
+/// The version of a bare transport is the kernel's.
 inline std::string version() {
   utsname name{};
   uname(&name);
   return std::string(name.sysname) + " " + name.release;
 }
 
-/// What describe() gives for a context: a floor has one transport, wherever the two ends are.
+/// What describe() returns for a context: a floor has one transport, wherever the two ends are.
 inline nlohmann::json describe_context(const Abilities& abilities) {
   const nlohmann::json one = {std::string(abilities.transport)};
   return {{"settings", nlohmann::json::object()},
@@ -45,7 +45,7 @@ inline nlohmann::json describe_context(const Abilities& abilities) {
           {"transport", {{"within_process", one}, {"between_processes", one}}}};
 }
 
-/// The options as JSON; a key that is not among `keys` is refused.
+/// The options as JSON; rejects keys that are not among `keys`.
 inline nlohmann::json parse_options(std::string_view adapter, std::string_view text,
                                     std::initializer_list<std::string_view> keys) {
   auto options = text.empty() ? nlohmann::json::object() : nlohmann::json::parse(text, nullptr, false);
@@ -64,7 +64,7 @@ inline nlohmann::json parse_options(std::string_view adapter, std::string_view t
   return options;
 }
 
-/// Whether the profile is "matched"; another name than "default" is refused.
+/// Whether the profile is "matched"; rejects names other than that and "default".
 inline bool matched_profile(std::string_view adapter, std::string_view profile) {
   if (profile == "matched") return true;
   if (profile.empty() || profile == "default") return false;
@@ -77,8 +77,8 @@ inline PayloadType payload_type(const Abilities& abilities, const lagometer_type
   return PayloadType(config, std::string(abilities.adapter) + ": ", abilities.payload_bytes_max);
 }
 
-/// What an endpoint was asked for. Where the caller left a quality open, the floor's defaults stand: reliable if the
-/// transport can, keep-last 16, volatile, at most 100 ms of waiting for room.
+/// The requested settings of an endpoint. If the caller left a policy open, the floor's defaults apply: reliable if the
+/// transport supports it, keep-last 16, volatile, at most 100 ms of waiting for room.
 struct Endpoint {
   Endpoint(const Abilities& abilities, const PayloadType& payload_type, const lagometer_endpoint_config& config)
       : type(payload_type),
@@ -98,7 +98,7 @@ struct Endpoint {
     if (config.qos != nullptr) apply(abilities, *config.qos);
   }
 
-  /// What a subscriber tells publishers about itself.
+  /// What a subscriber announces to publishers.
   [[nodiscard]] nlohmann::json facts() const {
     return {{"type", type.name},
             {"bytes_max", type.bytes_max},
@@ -172,7 +172,7 @@ struct Endpoint {
   }
 };
 
-/// The payload type of an adapter with these abilities, as the binding makes it.
+/// The payload type of an adapter with these abilities, as the binding creates it.
 template <typename Context, const Abilities& abilities>
 struct Type {
   Type(Context&, const lagometer_type_config& config) : payload(payload_type(abilities, config)) {}

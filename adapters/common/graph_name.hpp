@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names as ROS allows them, of both its versions.
+// Names that ROS 1 and ROS 2 allow.
 #pragma once
 
 #include <cctype>
@@ -9,7 +9,7 @@
 
 namespace lagometer {
 
-/// What is left of a name when all that ROS does not allow in one is written as _xHH; `keep`: allowed beside letters,
+/// The name with every character that ROS does not allow written as _xHH. `keep`: allowed in addition to letters,
 /// digits and the underscore.
 inline std::string graph_name(std::string_view name, char keep) {
   std::string result;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension "stamps/1" for adapters written with binding.hpp.
 //
-// An endpoint that has it says which layers it stamps and takes note of those that are asked for:
+// An endpoint that has it declares the layers it stamps and remembers which were requested:
 //   static constexpr uint64_t kStampedLayers = LAGOMETER_STAMPS_...;
 //   void ask_for_stamps(uint64_t layers);
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace lagometer {
 
-/// This moment, in a layer.
+/// A stamp for this layer, taken now.
 inline lagometer_stamp stamp_of(uint32_t layer) noexcept {
   const int64_t time_ns = now_ns();
   const int cpu = sched_getcpu();
@@ -29,11 +29,11 @@ inline void add_stamp(lagometer_stamp_list& list, const lagometer_stamp& stamp) 
   if (list.count < LAGOMETER_STAMPS_MAX) list.at[list.count++] = stamp;
 }
 
-/// Whether the struct that the host lent has room for stamps.
+/// Whether the host's struct has room for stamps.
 inline bool has_stamps(const lagometer_message& message) noexcept { return message.size >= sizeof message; }
 inline bool has_stamps(const lagometer_sample& sample) noexcept { return sample.size >= sizeof sample; }
 
-/// A writer's number that is the same in all processes, from the 16 bytes by which DDS knows it (FNV-1a); never 0.
+/// A writer's number that is the same in all processes, from the 16 bytes that identify it in DDS (FNV-1a); never 0.
 template <typename Bytes>
 uint64_t id_of_guid(const Bytes& guid) noexcept {
   uint64_t hash = 14695981039346656037ULL;
@@ -60,7 +60,7 @@ const lagometer_stamps_table* stamps_table(uint32_t key) noexcept {
   return &table;
 }
 
-/// What extension() returns for this name; null for any other.
+/// What extension() returns for this name; null for any other name.
 template <typename Writer, typename Reader>
 const void* stamps_extension(uint32_t kind, std::string_view name, uint32_t key) noexcept {
   if (name != LAGOMETER_STAMPS_EXTENSION) return nullptr;

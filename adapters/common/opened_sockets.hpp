@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The buffers that the kernel gave to the middleware's sockets, which may be less than it asked for.
+// The socket buffers that the kernel gave the middleware, which may be smaller than requested.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,15 +13,15 @@
 
 namespace lagometer {
 
-/// The internet sockets of one kind that this process opens after this is made.
+/// The internet sockets of one kind that this process opens after this object is created.
 class OpenedSockets {
  public:
   /// `kind`: SOCK_DGRAM or SOCK_STREAM.
   explicit OpenedSockets(int kind) : kind_(kind), before_(descriptors()) {}
 
-  /// The buffer that comes closest to `wanted_bytes` among these sockets, in bytes as they would be asked for: one that
-  /// only sends keeps the receive buffer that the kernel gives to all. `option`: SO_RCVBUF or SO_SNDBUF. Nothing if
-  /// there are no such sockets.
+  /// The buffer closest to `wanted_bytes` among these sockets, in bytes as a program would request them (a socket that
+  /// only sends keeps the kernel's default receive buffer). `option`: SO_RCVBUF or SO_SNDBUF. Nothing if there are no
+  /// such sockets.
   [[nodiscard]] std::optional<uint64_t> closest_buffer(int option, uint64_t wanted_bytes) const {
     const auto distance = [wanted_bytes](uint64_t bytes) {
       return bytes > wanted_bytes ? bytes - wanted_bytes : wanted_bytes - bytes;
@@ -30,7 +30,7 @@ class OpenedSockets {
     for (const int descriptor : descriptors()) {
       const std::optional<int> reported = option_of(descriptor, option);
       if (before_.contains(descriptor) || !reported) continue;
-      // The kernel counts its own overhead in and so reports twice what was asked for (socket(7)).
+      // The kernel includes its own overhead and so reports twice the requested size (socket(7)).
       const auto bytes = static_cast<uint64_t>(*reported) / 2;
       if (!closest || distance(bytes) < distance(*closest)) closest = bytes;
     }

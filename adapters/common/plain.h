@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lagometer/plain.h: what every adapter in C has to check and to say, so that it need not be written again. C11.
- * Nothing here is part of the ABI: it is compiled into the adapter. (In C++, lagometer/binding.hpp does more of the
- * kind.)
+ * lagometer/plain.h: what every adapter in C must check and report. C11. Nothing here is part of the ABI: it is
+ * compiled into the adapter. (In C++, lagometer/binding.hpp does this and more.)
  */
 #ifndef LAGOMETER_PLAIN_H
 #define LAGOMETER_PLAIN_H
@@ -22,32 +21,32 @@ static inline int lagometer_is(lagometer_string given, const char* word) {
   return given.size == strlen(word) && (given.size == 0 || memcmp(given.data, word, given.size) == 0);
 }
 
-/* Says why a call fails, and is its status: `return lagometer_refuse(LAGOMETER_UNSUPPORTED, "no listener")`. */
+/* Reports why a call fails, and returns its status: `return lagometer_refuse(LAGOMETER_UNSUPPORTED, "no listener")`. */
 static inline lagometer_status lagometer_refuse(lagometer_status status, const char* why) {
   lagometer_plain_host->fail(lagometer_plain_host->self, lagometer_text(why));
   return status;
 }
 
-/* Whether this host can be worked with; it is kept. First thing in lagometer_adapter(). */
+/* Whether the adapter can work with this host; keeps it. Call this first in lagometer_adapter(). */
 static inline int lagometer_serves(const lagometer_host* host) {
   static lagometer_host whole;
   if (host == NULL || host->abi_version < LAGOMETER_ABI_VERSION || host->size < LAGOMETER_HOST_SIZE_1_0) return 0;
   lagometer_plain_host = host;
   if (host->size >= sizeof whole) return 1;
   memset(&whole, 0, sizeof whole);
-  memcpy(&whole, host, host->size); /* functions that it has not are null */
+  memcpy(&whole, host, host->size); /* functions it does not have are null */
   lagometer_plain_host = &whole;
   return 1;
 }
 
-/* Whether a struct of the host's has what its first version had: no host gives less. What came later is asked for by
- * LAGOMETER_HAS before it is read or written. */
+/* Whether a host's struct has everything that its first version had: no host passes less. Check later fields with
+ * LAGOMETER_HAS before reading or writing them. */
 static inline lagometer_status lagometer_check_size(uint32_t size, size_t size_1_0) {
   return size >= size_1_0 ? LAGOMETER_OK
                           : lagometer_refuse(LAGOMETER_INVALID, "a struct without the fields of its first version");
 }
 
-/* Of an adapter without options: refuses every one, by its name, and profiles other than the two. */
+/* For an adapter without options: rejects every option by name, and profiles other than the two. */
 static inline lagometer_status lagometer_check_context(const lagometer_context_config* config) {
   char why[512];
   if (lagometer_check_size(config->size, LAGOMETER_CONTEXT_CONFIG_SIZE_1_0) < 0) return LAGOMETER_INVALID;
@@ -59,7 +58,7 @@ static inline lagometer_status lagometer_check_context(const lagometer_context_c
   return LAGOMETER_OK;
 }
 
-/* Of an adapter with the type bytes alone, without keys, up to a size. */
+/* For an adapter that only has the type bytes, without keys, up to a size. */
 static inline lagometer_status lagometer_check_bytes(const lagometer_type_config* config, uint64_t bytes_max) {
   if (lagometer_check_size(config->size, LAGOMETER_TYPE_CONFIG_SIZE_1_0) < 0) return LAGOMETER_INVALID;
   if ((config->flags & ~LAGOMETER_TYPE_KEYED) != 0)
@@ -70,12 +69,12 @@ static inline lagometer_status lagometer_check_bytes(const lagometer_type_config
   return LAGOMETER_OK;
 }
 
-/* What an adapter has, for lagometer_check_endpoint: one bit per value, e.g. 1u << LAGOMETER_KEEP_LAST. */
+/* What an adapter supports, for lagometer_check_endpoint: one bit per value, e.g. 1u << LAGOMETER_KEEP_LAST. */
 typedef struct lagometer_plain_abilities {
   uint32_t dispatch, reliability, history, durability;
 } lagometer_plain_abilities;
 
-/* Refuses flags and policies that this header does not know, and what the adapter has not. Of a writer:
+/* Rejects flags and policies that this header does not know, and what the adapter does not support. For a writer, use
  * lagometer_check_writer. */
 static inline lagometer_status lagometer_check_endpoint(const lagometer_endpoint_config* config,
                                                         const lagometer_plain_abilities* has) {
@@ -100,7 +99,7 @@ static inline lagometer_status lagometer_check_endpoint(const lagometer_endpoint
   return LAGOMETER_OK;
 }
 
-/* The same of a writer, whose dispatch is always 0: that is poll, which an adapter may lack. */
+/* The same for a writer. Its dispatch is always 0 (poll), which the adapter need not support. */
 static inline lagometer_status lagometer_check_writer(const lagometer_endpoint_config* config,
                                                       const lagometer_plain_abilities* has) {
   lagometer_plain_abilities of_writer = *has;
@@ -108,22 +107,22 @@ static inline lagometer_status lagometer_check_writer(const lagometer_endpoint_c
   return lagometer_check_endpoint(config, &of_writer);
 }
 
-/* How many messages a reader keeps with keep_last: the depth that was asked for, or one. Keep_all has no depth. */
+/* How many messages a reader keeps with keep_last: the requested depth, or one. Keep_all has no depth. */
 static inline uint32_t lagometer_depth(const lagometer_qos* qos) {
   return (qos->present & LAGOMETER_QOS_HISTORY) != 0 && qos->depth > 0 ? qos->depth : 1;
 }
 
-/* The element number `index` of an array whose elements lie `stride` bytes apart. */
+/* Element `index` of an array whose elements are `stride` bytes apart. */
 static inline lagometer_sample* lagometer_element(lagometer_sample* samples, uint32_t stride, uint32_t index) {
   return (lagometer_sample*)((char*)samples + (size_t)stride * index);
 }
 
-/* OK, or NO_RESOURCE where there was no memory for it. */
+/* OK, or NO_RESOURCE if there was no memory for it. */
 static inline lagometer_status lagometer_made(const void* object) {
   return object != NULL ? LAGOMETER_OK : lagometer_refuse(LAGOMETER_NO_RESOURCE, "out of memory");
 }
 
-/* For the table, of objects that have nothing to start, to count or to tell, and that free() destroys. */
+/* For the table: objects with nothing to start, count or report, which free() destroys. */
 static inline lagometer_status lagometer_plain_enable_context(lagometer_context* c) { return lagometer_made(c); }
 static inline lagometer_status lagometer_plain_enable_writer(lagometer_writer* w) { return lagometer_made(w); }
 static inline void lagometer_plain_discard(lagometer_writer* w, lagometer_message* m) { (void)w, (void)m; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// lagometer/plain.rs: what every adapter in Rust has to check and to say that has nothing else of ours, so that it
-// need not be written again: `mod plain { include!(...); }` beside `mod abi`, which is lagometer/adapter.rs. Nothing
-// here is part of the ABI: it is compiled into the adapter. (The crate adapters/rust does more, and needs cargo.)
+// lagometer/plain.rs: what every adapter in Rust must check and report, for adapters that use nothing else of
+// ours: `mod plain { include!(...); }` next to `mod abi`, which is lagometer/adapter.rs. Nothing here is part
+// of the ABI: it is compiled into the adapter. (The crate adapters/rust does more, and needs cargo.)
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::abi::*;
 
-/// An object, or the status and the sentence that refuse it.
+/// An object, or the status and error text of its rejection.
 pub type Checked<Object> = Result<Object, (Status, String)>;
 
-/// Where a function that creates puts its object.
+/// Where a create function puts its object.
 pub type Out<Handle> = *mut *mut Handle;
 
 /// The host that loaded this library; set by `serves`.
@@ -23,7 +23,7 @@ pub const fn text(words: &str) -> Text {
     Text { data: words.as_ptr(), size: words.len() as u64 }
 }
 
-/// What C gave, for as long as the call lasts.
+/// A text from C, valid until the call ends.
 pub fn words<'call>(text: Text) -> &'call str {
     if text.size == 0 {
         return "";
@@ -32,7 +32,7 @@ pub fn words<'call>(text: Text) -> &'call str {
     std::str::from_utf8(bytes).unwrap_or("(not UTF-8)")
 }
 
-/// Whether this host can be worked with; it is kept. First thing in `lagometer_adapter`.
+/// Whether the adapter can work with this host; keeps it. Call this first in `lagometer_adapter`.
 pub fn serves(host: *const Host) -> bool {
     let fits = !host.is_null()
         && unsafe { (*host).abi_version >= ABI_VERSION && (*host).size as usize >= HOST_SIZE_1_0 };
@@ -44,8 +44,8 @@ pub fn serves(host: *const Host) -> bool {
     fits
 }
 
-/// A struct of the host's as this file knows it: zeros, which mean absent, where the host's is shorter. What is longer than
-/// this file's is cut. No host gives less than the first version had (`..._SIZE_1_0`).
+/// A host's struct as this file knows it. Where the host's is shorter, fields are zero, which means absent;
+/// where it is longer, the rest is cut. No host passes less than the first version had (`..._SIZE_1_0`).
 pub fn whole<Struct>(given: *const Struct) -> Struct {
     let mut whole = MaybeUninit::<Struct>::zeroed();
     unsafe {
@@ -56,25 +56,25 @@ pub fn whole<Struct>(given: *const Struct) -> Struct {
     }
 }
 
-/// The host, once `serves` kept it: the one clock, the log, `thread_begin` and `thread_end` of threads that an adapter makes.
-/// `(host().now_ns)(host().this)`
+/// The host that `serves` kept: the clock, the log, `thread_begin` and `thread_end` for threads that an
+/// adapter creates. `(host().now_ns)(host().this)`
 pub fn host() -> &'static Host {
     unsafe { &*HOST.load(Ordering::Acquire) }
 }
 
-/// Refuses what is asked for: `no(UNSUPPORTED, "no listener")?`
+/// Rejects a request: `no(UNSUPPORTED, "no listener")?`
 pub fn no<Object>(status: Status, why: &str) -> Checked<Object> {
     Err((status, why.to_owned()))
 }
 
-/// What a call returns: OK, or the status of the refusal, whose sentence the host gets.
+/// What a call returns: OK, or the status of the rejection, whose text goes to the host.
 pub fn answer(checked: Checked<()>) -> Status {
     let Err((status, why)) = checked else { return OK };
     (host().fail)(host().this, text(&why));
     status
 }
 
-/// Hands out an object, which `free` gives back; `object` is it.
+/// Passes an object to the host. `free` takes it back, `object` accesses it.
 pub fn made<Object, Handle>(checked: Checked<Object>, out: Out<Handle>) -> Status {
     answer(checked.map(|object| unsafe { *out = Box::into_raw(Box::new(object)).cast() }))
 }
@@ -87,7 +87,7 @@ pub extern "C" fn free<Object, Handle>(handle: *mut Handle) {
     }
 }
 
-/// Of an adapter without options: refuses every one, by its name, and profiles other than the two.
+/// For an adapter without options: rejects every option by name, and profiles other than the two.
 pub fn check_context(config: &ContextConfig) -> Checked<()> {
     match (words(config.profile), words(config.options)) {
         ("" | "default" | "matched", "" | "{}") => Ok(()),
@@ -98,7 +98,7 @@ pub fn check_context(config: &ContextConfig) -> Checked<()> {
     }
 }
 
-/// Of an adapter with the type `bytes` alone, without keys, up to a size.
+/// For an adapter that only has the type `bytes`, without keys, up to a size.
 pub fn check_bytes(config: &TypeConfig, bytes_max: u64) -> Checked<()> {
     match (config.flags & !TYPE_KEYED, config.flags, words(config.name)) {
         (0, 0, "bytes") if config.max_bytes <= bytes_max => Ok(()),
@@ -108,7 +108,7 @@ pub fn check_bytes(config: &TypeConfig, bytes_max: u64) -> Checked<()> {
     }
 }
 
-/// What an adapter has, for `check_endpoint`: one bit per value, e.g. `1 << KEEP_LAST`.
+/// What an adapter supports, for `check_endpoint`: one bit per value, e.g. `1 << KEEP_LAST`.
 pub struct Abilities {
     pub dispatch: u32,
     pub reliability: u32,
@@ -117,7 +117,7 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// Of an adapter that has one value of each.
+    /// For an adapter that supports one value of each.
     pub const fn only(dispatch: u32, reliability: u32, history: u32, durability: u32) -> Self {
         Self {
             dispatch: 1 << dispatch,
@@ -128,7 +128,8 @@ impl Abilities {
     }
 }
 
-/// Refuses flags and policies that this ABI does not know, and what the adapter has not. Of a writer: `check_writer`.
+/// Rejects flags and policies that this ABI does not know, and what the adapter does not support. For a
+/// writer, use `check_writer`.
 pub fn check_endpoint(config: &EndpointConfig, has: &Abilities) -> Checked<()> {
     let qos = whole(config.qos);
     if config.flags != 0 || config.dispatch > DISPATCH_LISTENER || qos.present >= 2 * QOS_PARTITION {
@@ -152,12 +153,12 @@ pub fn check_endpoint(config: &EndpointConfig, has: &Abilities) -> Checked<()> {
     Ok(())
 }
 
-/// The same of a writer, whose dispatch is always 0: that is poll, which an adapter may lack.
+/// The same for a writer. Its dispatch is always 0 (poll), which the adapter need not support.
 pub fn check_writer(config: &EndpointConfig, has: &Abilities) -> Checked<()> {
     check_endpoint(config, &Abilities { dispatch: 1 << DISPATCH_POLL, ..*has })
 }
 
-/// How many messages a reader keeps with keep_last: the depth that was asked for, or one. Keep_all has no depth.
+/// How many messages a reader keeps with keep_last: the requested depth, or one. Keep_all has no depth.
 pub fn depth(config: &EndpointConfig) -> usize {
     let qos = whole(config.qos);
     if qos.present & QOS_HISTORY != 0 {
@@ -167,18 +168,18 @@ pub fn depth(config: &EndpointConfig) -> usize {
     }
 }
 
-/// The element number `index` of an array whose elements lie `stride` bytes apart.
+/// Element `index` of an array whose elements are `stride` bytes apart.
 pub fn element<'call>(samples: *mut Sample, stride: u32, index: u32) -> &'call mut Sample {
     unsafe { &mut *samples.byte_add(stride as usize * index as usize) }
 }
 
-/// For the table, of an adapter whose sidecar says all there is to say.
+/// For the table: the probe of an adapter whose sidecar says everything.
 pub extern "C" fn probe(_: Text, sink: Sink, user: *mut c_void) -> Status {
     sink(user, text(r#"{"version":"1","abilities":{},"limits":{}}"#));
     OK
 }
 
-/// For the table, of objects that have nothing to start, to count or to tell.
+/// For the table: objects with nothing to start, count or report.
 pub extern "C" fn enable<Handle>(_: *mut Handle) -> Status {
     OK
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the endpoints of the floor adapters find each other: through files. A subscriber announces itself by a file
-// <runtime directory>/<domain>/<adapter>/t-<escaped topic>/r-<id> with its address and what it was asked for;
-// publishers scan that folder. The file stays locked for as long as its maker lives, so that what a killed process
-// left behind is told from what is alive, whatever process namespace either of them is in.
+// How the endpoints of the floor adapters find each other: through files. A subscriber announces itself with a file
+// <runtime directory>/<domain>/<adapter>/t-<escaped topic>/r-<id> that contains its address and its requested settings;
+// publishers scan that folder. The file stays locked while its creator lives. That distinguishes live files from those
+// of a killed process, even across process namespaces.
 #pragma once
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 namespace lagometer::rendezvous {
 
-/// A name that no other endpoint in the same folder has, in whatever process or process namespace it is.
+/// A name that no other endpoint in the same folder has, in any process or process namespace.
 inline std::string unique_name(std::string_view prefix) {
   static std::atomic<uint32_t> counter{0};
   char text[64];
@@ -32,7 +32,7 @@ inline std::string unique_name(std::string_view prefix) {
   return text;
 }
 
-/// The folder of one adapter in one domain; made if it does not exist.
+/// The folder of one adapter in one domain; created if it does not exist.
 inline std::filesystem::path adapter_folder(std::string_view runtime_directory, uint32_t domain,
                                             std::string_view adapter) {
   if (runtime_directory.empty())
@@ -56,8 +56,8 @@ inline std::filesystem::path topic_folder(const std::filesystem::path& folder, s
   return folder / name;
 }
 
-/// Locks a file for as long as this open file lives. An open-file-description lock is let go by the kernel when its
-/// process dies, and conflicts with every other open of the file, in the same process too.
+/// Locks a file for as long as this open file lives. The kernel releases an open-file-description lock when its process
+/// dies. The lock conflicts with every other open of the file, even in the same process.
 inline void lock_while_alive(int file, const std::string& path) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -65,7 +65,7 @@ inline void lock_while_alive(int file, const std::string& path) {
   if (fcntl(file, F_OFD_SETLK, &lock) != 0) throw_system_error("locking " + path);
 }
 
-/// Whether another open file holds the lock: its maker is alive and has not given it up.
+/// Whether another open file holds the lock: its creator is alive and has not released it.
 inline bool locked_by_other(int file) noexcept {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -73,12 +73,12 @@ inline bool locked_by_other(int file) noexcept {
   return fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/// The file of one subscriber; removed when this goes.
+/// The file of one subscriber, removed with this object.
 class Announcement {
  public:
   Announcement(const std::filesystem::path& folder, const nlohmann::json& facts) : path_(folder / unique_name("r")) {
     std::filesystem::create_directories(folder);
-    // Readers of the folder see the file complete and locked or not at all.
+    // Readers of the folder see the file either complete and locked, or not at all.
     const auto draft = folder / path_.filename().string().insert(0, 1, '.');
     file_ = Descriptor(open(draft.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (!file_.valid()) throw_system_error("creating " + draft.string());
@@ -101,14 +101,14 @@ class Announcement {
   Descriptor file_;
 };
 
-/// One subscriber that a scan found. `file` stays open: locked_by_other(file) tells later whether it still lives.
+/// One subscriber found by a scan. `file` stays open: locked_by_other(file) tells later whether it is still alive.
 struct Found {
   std::string name;
   nlohmann::json facts;
   Descriptor file;
 };
 
-/// The live subscribers in a topic's folder whose name `known` does not accept. Leftovers of the dead are removed.
+/// The live subscribers in a topic's folder whose names `known` does not accept. Removes the files of dead ones.
 template <typename Known>
 std::vector<Found> scan(const std::filesystem::path& folder, Known&& known) {
   std::vector<Found> result;
@@ -117,9 +117,9 @@ std::vector<Found> scan(const std::filesystem::path& folder, Known&& known) {
     Found found{entry.path().filename().string(), {}, {}};
     if (found.name.starts_with('.') || known(found.name)) continue;
     found.file = Descriptor(open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
-    if (!found.file.valid()) continue;  // gone since the folder was read
+    if (!found.file.valid()) continue;  // removed since the folder was read
     if (!locked_by_other(found.file.get())) {
-      unlink(entry.path().c_str());  // names are never used again, so this can't hit another's file
+      unlink(entry.path().c_str());  // names are never reused, so this can't hit another's file
       continue;
     }
     std::string text(4096, '\0');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The payload types that are messages of ROS 2, as far as every DDS adapter needs them: what they are called on the
-// wire, which sizes they have, and what stands in the fields beside the payload, so that a subscriber of ROS 2 can use
-// them. Names are those of rmw: the topic /a/b is "rt/a/b", the message pkg/msg/Name is "pkg::msg::dds_::Name_".
+// The payload types that are ROS 2 messages, as far as every DDS adapter needs them: their names on the wire, their
+// sizes, and the values of the fields next to the payload, so that a ROS 2 subscriber can use them. Names are those of
+// rmw: the topic /a/b is "rt/a/b", the message pkg/msg/Name is "pkg::msg::dds_::Name_".
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace lagometer::ros2 {
 
 enum class Message : uint8_t { string, image, imu, point_cloud };
 
-/// The message behind a payload type; none behind the types that are lagometer's own.
+/// The message behind a payload type; nothing for lagometer's own types.
 inline std::optional<Message> message_of(std::string_view payload_type) noexcept {
   if (payload_type == "string") return Message::string;
   if (payload_type == "Image") return Message::image;
@@ -32,32 +32,32 @@ inline const char* type_name(Message message) noexcept {
   return kNames[static_cast<size_t>(message)];
 }
 
-/// The name in DDS of a topic, given without its first slash.
+/// The DDS name of a topic, given without its first slash.
 inline std::string topic_name(std::string_view topic) { return "rt/" + std::string(topic); }
 
-/// Whether a message can have a payload of so many bytes.
+/// Whether a message can have a payload of this many bytes.
 inline bool has_size(Message message, uint64_t bytes) noexcept {
   if (message == Message::imu) return bytes == LAGOMETER_IMU_BYTES;
   return message != Message::point_cloud || bytes % LAGOMETER_POINT_BYTES == 0;
 }
 
-/// The sizes that has_size() knows, in words.
+/// The sizes that has_size() accepts, in words.
 inline const char* sizes_of(Message message) noexcept {
   if (message == Message::imu) return "328 bytes";
   return message == Message::point_cloud ? "a multiple of 16 bytes" : "any number of bytes";
 }
 
-constexpr const char* kFrameId = "lagometer";  // of Image and PointCloud2; of Imu it holds the envelope
-constexpr const char* kEncoding = "mono8";     // of Image: a byte for each pixel
-constexpr char kFiller = ' ';                  // of text that nobody wrote yet
+constexpr const char* kFrameId = "lagometer";  // Image and PointCloud2; in Imu it holds the envelope
+constexpr const char* kEncoding = "mono8";     // Image: a byte per pixel
+constexpr char kFiller = ' ';                  // text that nobody has written yet
 
-/// Rows and columns of an image of one byte for each pixel.
+/// Rows and columns of an image with one byte per pixel.
 struct ImageSize {
   uint32_t height;
   uint32_t width;
 };
 
-/// The squarest image of just so many pixels; no higher than wide.
+/// The squarest image of exactly this many pixels; never higher than wide.
 inline ImageSize image_size(uint64_t bytes) noexcept {
   uint64_t height = 1;
   for (uint64_t divisor = 2; divisor <= bytes / divisor; ++divisor) {
@@ -66,12 +66,12 @@ inline ImageSize image_size(uint64_t bytes) noexcept {
   return {.height = static_cast<uint32_t>(height), .width = static_cast<uint32_t>(bytes / height)};
 }
 
-/// What a point consists of: four numbers, each a 32-bit float (datatype 7 of sensor_msgs/PointField).
+/// The fields of a point: four 32-bit floats (datatype 7 of sensor_msgs/PointField).
 constexpr std::array<const char*, 4> kPointFields{"x", "y", "z", "intensity"};
 constexpr uint32_t kPointFieldBytes = LAGOMETER_POINT_BYTES / kPointFields.size();
 constexpr uint8_t kPointFieldFloat32 = 7;
 
-/// The numbers of an Imu in the order of its IDL. Each is 8 bytes, so there is nothing between them.
+/// The numbers of an Imu in the order of its IDL. Each is 8 bytes, so there is no padding.
 struct ImuNumbers {
   std::array<double, 4> orientation;  // x, y, z, w
   std::array<double, 9> orientation_covariance;
@@ -82,7 +82,7 @@ struct ImuNumbers {
 };
 static_assert(sizeof(ImuNumbers) == LAGOMETER_IMU_BYTES - LAGOMETER_TEXT_ENVELOPE_BYTES);
 
-/// No rotation, at rest, covariances not known.
+/// No rotation, at rest, covariances unknown.
 constexpr ImuNumbers kImuAtRest{.orientation = {0.0, 0.0, 0.0, 1.0},
                                 .orientation_covariance = {},
                                 .angular_velocity = {},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether iceoryx's daemon is there. Both iceoryx and the middleware that stands on it wait a minute for it and then
-// end the process, so adapters look first.
+// Whether iceoryx's daemon is running. Both iceoryx and the middleware based on it wait a minute for it and then end
+// the process, so adapters check first.
 #pragma once
 
 #include <sys/socket.h>
@@ -15,7 +15,7 @@
 
 namespace lagometer::roudi {
 
-/// Where RouDi of the 2.0 series listens; neither RouDi nor an application can be told otherwise.
+/// Where RouDi of the 2.0 series listens; neither RouDi nor an application can change it.
 inline constexpr char socket_path[] = "/tmp/roudi";
 
 inline bool is_running() noexcept {
@@ -27,7 +27,7 @@ inline bool is_running() noexcept {
   return probe.valid() && connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-/// Throws if RouDi does not answer; `adapter` is who needs it.
+/// Throws if RouDi does not answer; `adapter` is the caller.
 inline void require(std::string_view adapter) {
   if (is_running()) return;
   throw Error(LAGOMETER_FAILED, std::string(adapter) +

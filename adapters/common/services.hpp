@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension "services/1" for adapters written with binding.hpp.
 //
-// A Traits type that has it makes both ends of a client and of a server at once:
+// A Traits type that has it creates both ends of a client or server at once:
 //   static std::pair<std::unique_ptr<Writer>, std::unique_ptr<Reader>> make_client(Node&, request, reply);
 //   static std::pair<std::unique_ptr<Writer>, std::unique_ptr<Reader>> make_server(Node&, request, reply);
-// (two const lagometer_endpoint_config&), and its Writer has answer(const lagometer_sample&).
+// (both configurations are const lagometer_endpoint_config&), and its Writer has answer(const lagometer_sample&).
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace lagometer {
 
-/// Calls make(node, request, reply) with whole configurations, and hands both ends over.
+/// Calls make(node, request, reply) with whole configurations and passes both ends on.
 template <typename Traits, typename Make>
 lagometer_status make_ends(lagometer_node* node, const lagometer_endpoint_config* request,
                            const lagometer_endpoint_config* reply, lagometer_writer** writer, lagometer_reader** reader,
@@ -61,7 +61,7 @@ const lagometer_services_table* services_table() noexcept {
   return &table;
 }
 
-/// What extension() returns for this name; null for any other.
+/// What extension() returns for this name; null for any other name.
 template <typename Traits>
 const void* services_extension(uint32_t kind, std::string_view name) noexcept {
   return kind == LAGOMETER_OBJECT_NODE && name == LAGOMETER_SERVICES_EXTENSION ? services_table<Traits>() : nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells ThreadSanitizer what it can't see: that a middleware, whose own code is not instrumented, passes a message's
-// memory from one thread to another in order. Without a ThreadSanitizer these calls are nothing.
+// Tells ThreadSanitizer what it can't see: that the middleware, whose code is not instrumented, passes a message's
+// memory between threads in order. Without ThreadSanitizer these calls do nothing.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -9,14 +9,14 @@
 
 namespace lagometer {
 
-/// Before memory is given to the middleware: what was written there, or read, is done.
+/// Call before passing memory to the middleware: reads and writes before this are done.
 inline void passes_on([[maybe_unused]] void* memory) noexcept {
 #if defined(__SANITIZE_THREAD__)
   __tsan_release(memory);
 #endif
 }
 
-/// After memory was got from the middleware: whoever had it before has passed it on.
+/// Call after getting memory from the middleware: its previous owner has passed it on.
 inline void was_passed([[maybe_unused]] void* memory) noexcept {
 #if defined(__SANITIZE_THREAD__)
   __tsan_acquire(memory);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eclipse Cyclone DDS through its Python package `cyclonedds`. What it can't do is in README.md.
+"""Eclipse Cyclone DDS through its Python package `cyclonedds`. README.md lists what it can't do.
 
 The types and their names are those of the adapters `cyclonedds` and `fastdds`, so that each receives what the
 others send.
@@ -46,13 +46,13 @@ NAME = "cyclonedds-py"
 FIXED_BYTES = (64, 1024, 65_536, 1_048_576)
 ANY_STATE = SampleState.Any | ViewState.Any | InstanceState.Any
 UNLIMITED = -1
-LONGEST_WAIT_NS = 1 << 40  # the wait is relative; one of 18 minutes is simply begun again
+LONGEST_WAIT_NS = 1 << 40  # the wait is relative; one of 18 minutes is simply restarted
 DATAGRAM_BYTES_MAX = 65_500
 BUFFER_BYTES_MAX = 1 << 30
 BLOCKING_NS_DEFAULT = 100_000_000
-# As large as a datagram may be, so that a middleware is not measured by how often it calls the kernel.
+# As large as a datagram may be, so that the results do not depend on how often a middleware calls the kernel.
 MATCHED = {"max_message_size": 65_500, "fragment_size": 65_000, "socket_receive_buffer": 4_194_304}
-# Option: the element, its vendor's default, the most that is accepted.
+# Option: the element, the vendor's default, the largest accepted value.
 ELEMENTS = {
     "max_message_size": ("General/MaxMessageSize", 14_720, DATAGRAM_BYTES_MAX),
     "fragment_size": ("General/FragmentSize", 1_344, DATAGRAM_BYTES_MAX),
@@ -61,7 +61,7 @@ ELEMENTS = {
 
 
 def probe(options: Mapping[str, Any]) -> Probe:
-    """The version of the package, which brings its own Cyclone DDS of the same version."""
+    """The version of the package, which contains the same version of Cyclone DDS."""
     _settings("default", options)
     return Probe(importlib.metadata.version("cyclonedds"), {}, {})
 
@@ -80,7 +80,7 @@ class CycloneContext:
         if configuration.domain > 230:
             raise AdapterError(f"{NAME}: domain {configuration.domain} has no UDP ports; use 0 to 230")
         try:
-            # A second participant of the same process finds the domain made, with these same settings.
+            # A second participant of the process finds the domain already created, with these settings.
             self._domain = _domain(configuration.domain, self._xml)
             self._participant: Any = DomainParticipant(configuration.domain)
         except DDSException as error:
@@ -90,13 +90,13 @@ class CycloneContext:
         self._writers: list[CycloneWriter] = []
 
     def create_writer(self, endpoint: EndpointConfiguration) -> CycloneWriter:
-        """Makes a writer; it sends from now on."""
+        """Creates a writer, which can send from now on."""
         writer = CycloneWriter(self._participant, self._topic(endpoint), endpoint)
         self._writers.append(writer)
         return writer
 
     def create_reader(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> CycloneReader:
-        """Makes a reader, which comes to be with `enable`. `on_data` is not used: there are no listeners."""
+        """Creates a reader; `enable` creates its entity. `on_data` is not used: there are no listeners."""
         del on_data
         if endpoint.dispatch == "listener":
             raise AdapterError(
@@ -108,7 +108,7 @@ class CycloneContext:
         return reader
 
     def create_waitset(self, readers: Sequence[Reader]) -> CycloneWaitset:
-        """Makes a waitset of readers that are enabled."""
+        """Creates a waitset of enabled readers."""
         own = [reader for reader in readers if isinstance(reader, CycloneReader)]
         return CycloneWaitset(self._participant, own)
 
@@ -119,14 +119,14 @@ class CycloneContext:
             for option, value in self._settings.items()
         }
         paste = [{"file": "cyclonedds.xml, named by CYCLONEDDS_URI", "text": self._xml}] if self._xml else []
-        # The library reads this variable whatever an application does: it belongs to the effective settings.
+        # The library always reads this variable, so it is one of the effective settings.
         if not self._xml and (uri := os.environ.get("CYCLONEDDS_URI")):
             settings["CYCLONEDDS_URI"] = {"value": uri, "default": ""}
         transport = {"within_process": ["process"], "between_processes": ["udp"]}
         return {"settings": settings, "paste": paste, "transport": transport}
 
     def close(self) -> None:
-        """Destroys all: the package deletes an entity when its last reference goes."""
+        """Destroys everything: the package deletes an entity with its last reference."""
         for reader in self._readers:
             reader.close()
         for writer in self._writers:
@@ -137,7 +137,7 @@ class CycloneContext:
         self._participant = None
 
     def _topic(self, endpoint: EndpointConfiguration) -> Any:
-        """One topic entity for each name and type: the package keeps no second one apart."""
+        """One topic entity for each name and type: the package can't keep two apart."""
         kind = _type(endpoint.type, endpoint.payload_bytes)
         key = (endpoint.topic, kind.__idl_typename__)
         if key not in self._topics:
@@ -149,7 +149,7 @@ class CycloneContext:
 
 
 class CycloneWriter:
-    """Serialises in Python what lies in the application's buffer, then hands the octets to the library."""
+    """Serialises the application's buffer in Python, then passes the octets to the library."""
 
     origin = "native"
 
@@ -170,7 +170,7 @@ class CycloneWriter:
         return self._buffer
 
     def commit(self) -> bool:
-        """Makes the message object and writes it, as an application does."""
+        """Creates the message object and writes it, as an application does."""
         try:
             self._writer.write(self._type(data=self._buffer))
         except DDSException as error:
@@ -180,19 +180,19 @@ class CycloneWriter:
         return True
 
     def matched_readers(self) -> int:
-        """As Cyclone counts them."""
+        """The library's own counts."""
         return len(self._writer.get_matched_subscriptions())
 
     def counters(self) -> dict[str, int]:
-        """Nothing is counted."""
+        """No counters."""
         return {}
 
     def describe(self) -> dict[str, Any]:
-        """The quality of service in force, read back."""
+        """The effective quality of service, read back."""
         return _effective_qos(self._writer, reliable_by_default=True)
 
     def close(self) -> None:
-        """Lets the entity go."""
+        """Releases the entity."""
         self._writer = None
 
 
@@ -205,7 +205,7 @@ class CycloneReader:
         self.condition: Any = None
 
     def enable(self) -> None:
-        """Makes the entity: a reader of the library hears from then on."""
+        """Creates the entity: the library's reader receives from then on."""
         try:
             self._reader = DataReader(self._participant, self._topic, _qos(self._endpoint, writes=False))
             self.condition = ReadCondition(self._reader, ANY_STATE)
@@ -213,27 +213,27 @@ class CycloneReader:
             raise AdapterError(f"{NAME}: making a reader on {self._endpoint.topic}: {error}") from error
 
     def take(self) -> list[Any]:
-        """The field `data` of each message: of type `fixed` octets, of type `bytes` a list of numbers."""
+        """The field `data` of each message: octets for type `fixed`, a list of numbers for type `bytes`."""
         samples = self._reader.take(TAKE_MAX)
         return [sample.data for sample in samples if type(sample) is not InvalidSample]
 
     def counters(self) -> dict[str, int]:
-        """As the library counts them."""
+        """The library's own counts."""
         lost = self._reader.get_sample_lost_status()
         rejected = self._reader.get_sample_rejected_status()
         return {"lost": int(lost.total_count), "rejected": int(rejected.total_count)}
 
     def describe(self) -> dict[str, Any]:
-        """The quality of service in force, read back."""
+        """The effective quality of service, read back."""
         return _effective_qos(self._reader, reliable_by_default=False)
 
     def close(self) -> None:
-        """Lets the entities go."""
+        """Releases the entities."""
         self.condition = self._reader = self._topic = self._participant = None
 
 
 class CycloneWaitset:
-    """Conditions of readers, and one to end a wait by."""
+    """Conditions of readers, and one that ends a wait."""
 
     def __init__(self, participant: Any, readers: Sequence[CycloneReader]) -> None:
         self._waitset: Any = WaitSet(participant)
@@ -244,7 +244,7 @@ class CycloneWaitset:
         self._triggered = False
 
     def wait(self, until_ns: int | None) -> bool:
-        """With data left untaken it returns at once. The package knows only relative times."""
+        """Returns at once while data is left untaken. The package only has relative timeouts."""
         left_ns = LONGEST_WAIT_NS
         if until_ns is not None:
             left_ns = min(max(until_ns - time.monotonic_ns(), 0), LONGEST_WAIT_NS)
@@ -260,7 +260,7 @@ class CycloneWaitset:
         self._triggered = True
 
     def close(self) -> None:
-        """Lets the entities go."""
+        """Releases the entities."""
         self._waitset = self._guard = None
 
 
@@ -276,7 +276,7 @@ def _domain(number: int, xml: str) -> Any:
 
 
 def _settings(profile: str, options: Mapping[str, Any]) -> dict[str, int]:
-    """The elements to set. Raises AdapterError."""
+    """The elements to configure. Raises AdapterError."""
     found = dict(MATCHED) if profile == "matched" else {}
     for key, value in options.items():
         if key in ELEMENTS and type(value) is int and 1 <= value <= ELEMENTS[key][2]:
@@ -289,7 +289,7 @@ def _settings(profile: str, options: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _xml(settings: Mapping[str, int]) -> str:
-    """The configuration document; empty if nothing is set."""
+    """The configuration document; empty if nothing is configured."""
     general = "".join(
         f"<{tag}>{settings[option]}B</{tag}>"
         for option, tag in (("max_message_size", "MaxMessageSize"), ("fragment_size", "FragmentSize"))
@@ -303,7 +303,7 @@ def _xml(settings: Mapping[str, int]) -> str:
 
 
 def _type(name: str, size: int) -> Any:
-    """The message class, one for each type as in an application."""
+    """The message class, one for each type, as in an application."""
     return _bytes_type() if name == "bytes" else _fixed_type(size)
 
 
@@ -322,9 +322,9 @@ def _fixed_type(size: int) -> Any:
 
 
 def _qos(endpoint: EndpointConfiguration, *, writes: bool) -> Any:
-    """What is asked for; what is not stays as the vendor ships it."""
+    """The requested policies; the rest stays as the vendor ships it."""
     qos = endpoint.qos
-    # CDR version 1: the older library of the adapter `cyclonedds` understands no other.
+    # CDR version 1: the older library of the adapter `cyclonedds` only understands this.
     policies: list[Any] = [Policy.DataRepresentation(use_cdrv0_representation=True)]
     if qos.reliability == "reliable":
         policies.append(Policy.Reliability.Reliable(max_blocking_time=qos.blocking_ns_max))
@@ -343,7 +343,7 @@ def _qos(endpoint: EndpointConfiguration, *, writes: bool) -> Any:
 
 
 def _effective_qos(entity: Any, *, reliable_by_default: bool) -> dict[str, Any]:
-    """What is in force, where it differs from the default of the standard."""
+    """The effective values where they differ from the standard's default."""
     qos = entity.get_qos()
     found: dict[str, tuple[Any, Any]] = {}
     reliable = Policy.Reliability.BestEffort not in qos

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cyclone DDS 0.10 hands over to iceoryx by itself.
+// Cyclone DDS 0.10 passes messages to iceoryx itself.
 #include "series.hpp"
 
 #include <dds/ddsc/dds_loan_api.h>
@@ -14,7 +14,7 @@ namespace lagometer::cyclonedds {
 
 const char* participant_index_default() noexcept { return "none"; }
 
-// Debian puts them into a folder beside the library, where the dynamic linker does not look.
+// Debian puts them into a folder next to the library, where the dynamic linker does not look.
 std::string security_plugins() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&dds_create_participant), &info) == 0) return {};
@@ -33,8 +33,8 @@ namespace {
 
 constexpr const char* kPrefix = "DDS_CYCLONE";
 
-// iceoryx knows nothing of DDS domains: with one name for all, a reader takes in what is written in the other domains,
-// throws it away, and never gives the memory back.
+// iceoryx does not know DDS domains: with one name for all, a reader receives what is written in other domains,
+// discards it, and never returns the memory.
 std::string prefix_of(uint32_t domain) { return domain == 0 ? kPrefix : kPrefix + ("_" + std::to_string(domain)); }
 
 }  // namespace
@@ -63,10 +63,10 @@ bool lends(dds_entity_t writer) { return dds_is_loan_available(writer); }
 
 dds_return_t lend(dds_entity_t writer, void** sample) { return dds_loan_sample(writer, sample); }
 
-// dds_take() of 0.10 copies out of shared memory, whatever it is asked for.
+// dds_take() of 0.10 always copies out of shared memory.
 bool shows_in_place(dds_entity_t) { return false; }
 
-// This library says itself when there is one too many.
+// This library itself reports when there is one too many.
 std::shared_ptr<void> reader_place() { return nullptr; }
 
 }  // namespace shared_memory

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cyclone DDS 11 hands over to iceoryx through its interface for such transports, PSMX ("pub-sub message exchange").
+// Cyclone DDS 11 passes messages to iceoryx through its interface for such transports, PSMX ("pub-sub message
+// exchange").
 #include "series.hpp"
 
 #include <atomic>
@@ -24,8 +25,8 @@ std::atomic<uint64_t> readers{0};
 
 bool is_built_in() noexcept { return true; }
 
-// Its instances are named after the domain, so domains are apart by themselves. With an interface named, the network's
-// has to be, too.
+// Its instances are named after the domain, so domains are separate. If one interface is named, the network's must be
+// named, too.
 Configuration configuration(uint32_t) {
   return {.general =
               "<Interfaces><NetworkInterface autodetermine=\"true\"/>"
@@ -45,7 +46,7 @@ dds_return_t lend(dds_entity_t writer, void** sample) { return dds_request_loan(
 
 bool shows_in_place(dds_entity_t reader) { return carries(reader); }
 
-// The plug-in attaches each reader of a domain to one listener of iceoryx's, and dies of one that does not fit.
+// The plug-in attaches all readers of a domain to one iceoryx listener, and crashes on one that does not fit.
 std::shared_ptr<void> reader_place() {
   constexpr uint64_t kMost = iox::popo::Listener::capacity();
   std::shared_ptr<void> place(&readers, [](void*) { readers.fetch_sub(1); });

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# lagometer_add_cyclonedds_adapter(NAME LIBRARY): the adapter for one series of Cyclone DDS, in the folder that calls; it
-# has a series.cpp of its own.
+# lagometer_add_cyclonedds_adapter(NAME LIBRARY): the adapter for one series of Cyclone DDS, in the calling folder,
+# which has its own series.cpp.
 include_guard()
 
 set(LAGOMETER_CYCLONEDDS_COMMON ${CMAKE_CURRENT_LIST_DIR})

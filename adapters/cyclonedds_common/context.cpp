@@ -34,7 +34,7 @@ using Qos = std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)>;
 constexpr const char* kGovernance = "dds.sec.access.governance";
 constexpr std::string_view kFile = "file:";
 
-// The plugins of DDS Security, by the names of the functions that the library looks for in them.
+// The plugins of DDS Security, identified by the functions that the library looks up in them.
 struct Plugin {
   const char* name;
   const char* library;
@@ -49,7 +49,7 @@ std::string plugin_path(const Plugin& plugin) {
   return folder.empty() ? plugin.library : folder + "/lib" + plugin.library + ".so";
 }
 
-// Whether a plugin is part of this process: the library opens it for a participant that is secured.
+// Whether a plugin is loaded in this process: the library opens it for a secured participant.
 bool is_loaded(const Plugin& plugin) {
   const std::string path = plugin_path(plugin);
   const std::string file = path.find('/') == std::string::npos ? "lib" + path + ".so" : path;
@@ -89,7 +89,7 @@ Context::Context(const lagometer_context_config& config)
   if (settings_.in_shared_memory) roudi::require(std::string(adapter_name) + " (option shared_memory)");
   if (const std::string xml = settings_.xml(); !xml.empty()) {
     const dds_entity_t domain = dds_create_domain(config.domain, xml.c_str());
-    // A second participant of the same process finds the domain made, with these same settings.
+    // A second participant of the same process finds the domain already created, with the same settings.
     if (domain != DDS_RETCODE_PRECONDITION_NOT_MET)
       domain_ = Entity(domain, "making domain " + std::to_string(config.domain) + " with " + xml);
   }
@@ -99,7 +99,7 @@ Context::Context(const lagometer_context_config& config)
                             (security ? ", secured with " + security->certificate : ""));
 }
 
-// The library has checked the governance that the participant names, and refuses one that it can't apply.
+// The library has checked the governance that the participant names, and rejects one that it can't apply.
 std::string Context::security() const {
   const Qos qos(dds_create_qos(), dds_delete_qos);
   check(dds_get_qos(participant_.get(), qos.get()), "reading the participant's quality of service back");

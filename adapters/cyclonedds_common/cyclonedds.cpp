@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eclipse Cyclone DDS through its C API. What a series offers is in its adapter.json, what it can't in its README.md.
+// Eclipse Cyclone DDS through its C API. Each series' adapter.json lists what it supports, its README.md what it can't
+// do.
 #include <dds/version.h>
 
 #include "objects.hpp"

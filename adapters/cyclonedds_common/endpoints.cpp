@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kBytesName = "lagometer::Bytes";
 constexpr const char* kKeyedName = "lagometer::KeyedBytes";
 
-/// names: with semicolons between them.
+/// names: separated by semicolons.
 void set_partitions(dds_qos_t* qos, std::string names) {
   std::vector<const char*> each{names.c_str()};
   for (size_t at = names.find(';'); at != std::string::npos; at = names.find(';', at + 1)) {
@@ -66,7 +66,7 @@ Type::Type(Context&, const lagometer_type_config& config)
     throw unsupported("no type '" + std::string(view(config.name)) +
                       "'; valid: bytes, fixed, string, Image, Imu, PointCloud2");
   constexpr uint32_t kMember = uint32_t{DDS_OP_ADR} | uint32_t{DDS_OP_SUBTYPE_1BY};
-  // What the vendor's compiler writes for the three types; see docs/ADAPTERS.md for their IDL.
+  // What the vendor's compiler generates for the three types; see docs/ADAPTERS.md for their IDL.
   if (message_) {
     if (!ros2::has_size(*message_, max_bytes_))
       throw invalid("a payload of type " + std::string(view(config.name)) + " has " + ros2::sizes_of(*message_) +
@@ -81,7 +81,7 @@ Type::Type(Context&, const lagometer_type_config& config)
                    kMember | uint32_t{DDS_OP_TYPE_SEQ},
                    offsetof(KeyedOctets, data),
                    DDS_OP_RTS,
-                   uint32_t{DDS_OP_KOF} | 1U,  // where in the sample the key is, kKey points here
+                   uint32_t{DDS_OP_KOF} | 1U,  // the key's position in the sample, kKey points here
                    0};
   } else {
     name_ = kBytesName;
@@ -195,7 +195,7 @@ nlohmann::json Endpoint::describe_entity(dds_entity_t entity, bool reliable_by_d
   }
   nlohmann::json result{{"settings", settings}, {"paste", nlohmann::json::array()}};
   if (!in_shared_memory_) return result;
-  // Two endpoints use it if both have it, else the network, or the hand-over within a process.
+  // Two endpoints use it if both have it; otherwise the network, or delivery within a process.
   result["transport"] = {{"within_process", {"process"}}, {"between_processes", {"udp"}}};
   if (shared_memory::carries(entity)) {
     result["transport"] = {{"within_process", {"shared-memory", "process"}},
@@ -248,8 +248,8 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   sample_ = message_->sample();
   if (!lends_) return LAGOMETER_OK;
   const dds_return_t status = shared_memory::lend(writer_.get(), &sample_);
-  if (status == DDS_RETCODE_ERROR) return LAGOMETER_REJECTED;              // RouDi's pool has no chunk left
-  if (status < 0) check(status, "borrowing a sample for " + topic_name_);  // the text is made for an error alone
+  if (status == DDS_RETCODE_ERROR) return LAGOMETER_REJECTED;              // RouDi's pool has no free chunk
+  if (status < 0) check(status, "borrowing a sample for " + topic_name_);  // builds the text only for an error
   message.regions[0].data = static_cast<uint8_t*>(sample_);
   return LAGOMETER_OK;
 }
@@ -268,8 +268,8 @@ lagometer_status Writer::commit(lagometer_message& message) {
   return LAGOMETER_OK;
 }
 
-// Readers are told no sequence (dds_sample_info_t has none), so that a message is known by when it was sent.
-// dds_write() takes the same clock; here no two messages get one time, even if that clock is set back.
+// Readers get no sequence number (dds_sample_info_t has none), so the send time identifies a message. dds_write() uses
+// the same clock; here no two messages get the same time, even if that clock is set back.
 dds_return_t Writer::write_stamped(lagometer_message& message) {
   const dds_time_t source_time = std::max(dds_time(), last_source_time_ + 1);
   last_source_time_ = source_time;
@@ -328,13 +328,14 @@ Listener Reader::event_listener() {
 
 void Reader::enable() {
   if (in_shared_memory_) place_ = shared_memory::reader_place();
-  // Events from the first moment on: what happened before a listener was set is not told.
+  // Register for events from the start: events before a listener is set are not reported.
   Listener listener = event_listener();
   reader_ = Entity(dds_create_reader(participant_, topic_.get(), qos_.get(), listener.get()),
                    "making a reader on " + topic_name_);
   in_place_ = type_.is_fixed() && shared_memory::shows_in_place(reader_.get());
   condition_ = Entity(dds_create_readcondition(reader_.get(), DDS_ANY_STATE), "making a read condition");
-  // Only now, since the listener takes from reader_. What came in between waits in the reader for the next arrival.
+  // Only now, because the listener takes from reader_. Messages that arrived in between wait in the reader for the next
+  // one.
   if (dispatch_ != LAGOMETER_DISPATCH_LISTENER) return;
   if (!listener) listener.reset(dds_create_listener(this));
   dds_lset_data_available(listener.get(), &Reader::on_data);
@@ -362,13 +363,13 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
   return LAGOMETER_OK;
 }
 
-// A handle is this process's own; the GUID is asked for when a writer is heard first.
+// A handle is local to this process, so this asks for the GUID when a writer is heard for the first time.
 uint64_t Reader::id_of(dds_instance_handle_t writer) noexcept {
   for (const KnownWriter& known : known_writers_) {
     if (known.handle == writer) return known.id;
   }
   dds_builtintopic_endpoint_t* const endpoint = dds_get_matched_publication_data(reader_.get(), writer);
-  if (endpoint == nullptr) return 0;  // it is gone: its message is known by nothing
+  if (endpoint == nullptr) return 0;  // it is gone: its message has no identity
   const uint64_t id = id_of_guid(endpoint->key.v);
   dds_builtintopic_free_endpoint(endpoint);
   known_writers_[next_known_] = {.handle = writer, .id = id};
@@ -420,7 +421,7 @@ void Reader::counters(lagometer_counters& out) const {
   out.rejected = rejected.total_count;
 }
 
-// A participant's waitset takes conditions of that participant alone, the library's own takes all.
+// A participant's waitset only takes conditions of that participant, the library's own takes all.
 Waitset::Waitset(Context&)
     : guard_(dds_create_guardcondition(DDS_CYCLONEDDS_HANDLE), "making a guard condition"),
       waitset_(dds_create_waitset(DDS_CYCLONEDDS_HANDLE), "making a waitset") {
@@ -429,7 +430,7 @@ Waitset::Waitset(Context&)
 }
 
 void Waitset::attach(const Reader& reader) {
-  // The reader's condition comes to be in enable(), so it is attached when the first wait needs it.
+  // enable() creates the reader's condition, so it is attached when the first wait needs it.
   readers_.push_back(&reader);
   fired_.resize(readers_.size() + 1);
 }
@@ -441,7 +442,7 @@ lagometer_status Waitset::wait_ready(int64_t until_ns, std::span<uint32_t> place
     check(dds_waitset_attach(waitset_.get(), readers_[watched_]->condition(), known_by), "attaching a reader");
   }
   constexpr int64_t kLongest_ns = int64_t{1}
-                                  << 40;  // the wait is relative in this API; one of 18 minutes is simply begun again
+                                  << 40;  // the wait is relative in this API; one of 18 minutes is simply restarted
   const int64_t left_ns = std::clamp<int64_t>(until_ns - now_ns(), 0, kLongest_ns);
   const dds_return_t fired = dds_waitset_wait(waitset_.get(), fired_.data(), fired_.size(), left_ns);
   check(fired, "waiting");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this adapter says no with, its name first.
+// This adapter's errors, prefixed with its name.
 #pragma once
 
 #include <string>

@@ -8,7 +8,8 @@ namespace lagometer::cyclonedds {
 
 namespace {
 
-// --- What the vendor's compiler writes for the IDL: the fields in their order, then the structures that they name. ---
+// --- What the vendor's compiler generates for the IDL: the fields in order, then the structures that they refer to.
+// ---
 
 constexpr uint32_t member(uint32_t type) noexcept { return uint32_t{DDS_OP_ADR} | type; }
 constexpr uint32_t octets() noexcept {
@@ -17,7 +18,8 @@ constexpr uint32_t octets() noexcept {
 constexpr uint32_t nine_numbers() noexcept {
   return member(uint32_t{DDS_OP_TYPE_ARR} | static_cast<uint32_t>(DDS_OP_SUBTYPE_8BY) | DDS_OP_FLAG_FP);
 }
-/// Behind a member that is a structure: its own instruction is so long, and the structure's begins so much further on.
+/// Follows a member that is a structure: the length of its own instruction, and the distance to the structure's
+/// instructions.
 constexpr uint32_t structure(uint32_t length, uint32_t distance) noexcept { return (length << 16U) | distance; }
 
 constexpr uint32_t kNumber32 = member(DDS_OP_TYPE_4BY);
@@ -27,7 +29,7 @@ constexpr uint32_t kTruth = member(DDS_OP_TYPE_BLN);
 constexpr uint32_t kStructure = member(DDS_OP_TYPE_EXT);
 constexpr uint32_t kDouble = member(DDS_OP_TYPE_8BY) | DDS_OP_FLAG_FP;
 
-// The instructions of Header_ and Time_, the latter right behind.
+// The instructions of Header_, followed by those of Time_.
 #define LAGOMETER_HEADER_OPERATIONS                                                                          \
   kStructure, offsetof(RosHeader, stamp), structure(3, 6), kText, offsetof(RosHeader, frame_id), DDS_OP_RTS, \
       kNumber32 | DDS_OP_FLAG_SGN, offsetof(RosTime, sec), kNumber32, offsetof(RosTime, nanosec), DDS_OP_RTS
@@ -107,7 +109,7 @@ dds_topic_descriptor_t described(ros2::Message message, const uint32_t* operatio
           .restrict_data_representation = 0};
 }
 
-// --- Memory that the library may enlarge, and releases. ---
+// --- Memory that the library may enlarge, and frees. ---
 
 char* text_of(uint64_t length) noexcept {
   auto* text = static_cast<char*>(dds_alloc(length + 1));
@@ -185,13 +187,13 @@ uint32_t FixedMessage::show(lagometer_region* regions) const noexcept {
 
 StringMessage::StringMessage(uint64_t bytes_max) : end_(bytes_max) { sample_.data = text_of(bytes_max); }
 uint32_t StringMessage::shape(uint64_t bytes, lagometer_region* regions) noexcept {
-  sample_.data[end_] = ros2::kFiller;  // a longer text goes on here
+  sample_.data[end_] = ros2::kFiller;  // a longer text continues here
   sample_.data[bytes] = '\0';
   end_ = bytes;
   regions[0] = {reinterpret_cast<uint8_t*>(sample_.data), bytes};
   return 1;
 }
-// The C mapping has no length: whoever receives a text counts it.
+// The C mapping has no length, so a receiver of a text measures it.
 uint32_t StringMessage::show(lagometer_region* regions) const noexcept {
   regions[0] = text_region(sample_.data);
   return 1;

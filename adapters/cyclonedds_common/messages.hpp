@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One message of a payload type in the C language mapping of its IDL: what dds_write() reads and dds_take() writes to.
-// Made with its endpoint and used for every message of it; memory that the library may enlarge is from its allocator.
+// One message of a payload type in the C language mapping of its IDL: dds_write() reads it, dds_take() writes to it.
+// Created with its endpoint and reused for every message; memory that the library may enlarge comes from its allocator.
 #pragma once
 
 #include <dds/dds.h>
@@ -22,12 +22,12 @@ class Message {
   Message& operator=(const Message&) = delete;
 
   [[nodiscard]] virtual void* sample() noexcept = 0;
-  /// To be sent: makes it one of `bytes` bytes, which its type has, and shows where they are written from now on.
-  /// Returns the number of regions.
+  /// For sending: resizes the message to `bytes` bytes, a size its type has, and sets where to write them. Returns the
+  /// number of regions.
   virtual uint32_t shape(uint64_t bytes, lagometer_region* regions) noexcept = 0;
-  /// Received: shows where they are. Returns the number of regions.
+  /// For a received message: sets where the bytes are. Returns the number of regions.
   virtual uint32_t show(lagometer_region* regions) const noexcept = 0;
-  /// The key, of a type that has one.
+  /// The key, if the type has one.
   [[nodiscard]] virtual uint32_t instance() const noexcept { return 0; }
   virtual void set_instance(uint32_t) noexcept {}
 };
@@ -84,7 +84,7 @@ class FixedMessage final : public Message {
   std::vector<uint8_t> sample_;
 };
 
-// What the vendor's compiler makes of the IDL of ROS 2. Text ends with a zero.
+// What the vendor's compiler generates from the IDL of ROS 2. Text ends with a zero.
 struct RosTime {
   int32_t sec;
   uint32_t nanosec;
@@ -133,10 +133,10 @@ struct RosPointCloud {
   bool is_dense;
 };
 
-/// How the library knows a message of ROS 2. Lives as long as the process.
+/// The library's descriptor of a ROS 2 message. Valid until the process ends.
 const dds_topic_descriptor_t& descriptor_of(ros2::Message message) noexcept;
 
-/// A message of ROS 2. `Struct` is zero at first; what it points at is released with it.
+/// A ROS 2 message. `Struct` is zero at first; the memory it points at is freed with it.
 template <typename Struct, ros2::Message kMessage>
 class RosMessage : public Message {
   static_assert(std::is_standard_layout_v<Struct> && std::is_trivially_copyable_v<Struct>);
@@ -156,7 +156,7 @@ class StringMessage final : public RosMessage<RosString, ros2::Message::string> 
   uint32_t show(lagometer_region* regions) const noexcept override;
 
  private:
-  uint64_t end_;  // where the text ends that is sent
+  uint64_t end_;  // where the text to be sent ends
 };
 
 class ImageMessage final : public RosMessage<RosImage, ros2::Message::image> {

@@ -23,11 +23,11 @@
 
 namespace lagometer::cyclonedds {
 
-/// Owns a DDS entity and deletes it with all that depends on it.
+/// Owns a DDS entity and deletes it with everything that depends on it.
 class Entity {
  public:
   Entity() = default;
-  /// `what` says what was being made, in the error's text. Throws lagometer::Error if `entity` is an error code.
+  /// `what` names what was being created, for the error's text. Throws lagometer::Error if `entity` is an error code.
   Entity(dds_entity_t entity, const std::string& what);
   ~Entity();
   Entity(Entity&& other) noexcept;
@@ -47,16 +47,17 @@ class Context {
   void enable() {}
   [[nodiscard]] dds_entity_t participant() const noexcept { return participant_.get(); }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
-  /// The settings, and the buffers that the kernel gave where some were asked for.
+  /// The settings, and the buffers that the kernel granted if some were requested.
   [[nodiscard]] nlohmann::json describe() const;
 
  private:
-  /// How the participant protects its data: none, sign, encrypt, by its own quality of service and the plugins there.
+  /// How the participant protects its data: none, sign, encrypt, according to its quality of service and the loaded
+  /// plugins.
   [[nodiscard]] std::string security() const;
 
   Settings settings_;
   OpenedSockets sockets_{SOCK_DGRAM};
-  Entity domain_;  // outlives the participant: members are destroyed in the reverse order
+  Entity domain_;  // outlives the participant: members are destroyed in reverse order
   Entity participant_;
 };
 
@@ -65,29 +66,29 @@ struct Node {
   Context& context;
 };
 
-/// A payload type: lagometer's own, or a message of ROS 2. All are final, XCDR1.
+/// A payload type: lagometer's own, or a ROS 2 message. All are final, XCDR1.
 class Type {
  public:
   static constexpr bool kTakesKeys = true;
   Type(Context& context, const lagometer_type_config& config);
-  /// What a topic is called in DDS that lagometer calls `topic`.
+  /// The DDS name of lagometer's topic `topic`.
   [[nodiscard]] std::string topic_name(std::string_view topic) const;
   [[nodiscard]] Entity create_topic(dds_entity_t participant, const std::string& name) const;
   [[nodiscard]] std::unique_ptr<Message> make_message() const;
   [[nodiscard]] bool is_fixed() const noexcept { return fixed_; }
   [[nodiscard]] bool is_keyed() const noexcept { return keyed_; }
-  /// Of a type of fixed size.
+  /// For a type of fixed size.
   [[nodiscard]] uint64_t bytes() const noexcept { return max_bytes_; }
-  /// Throws lagometer::Error if a message on this topic can't have so many bytes.
+  /// Throws lagometer::Error if a message on this topic can't have this many bytes.
   void check(uint64_t bytes, const std::string& topic) const;
 
  private:
-  std::optional<ros2::Message> message_;  // none: lagometer's own
+  std::optional<ros2::Message> message_;  // nothing: lagometer's own
   bool fixed_;
   bool keyed_;
   uint64_t max_bytes_;
   std::string name_;
-  std::vector<uint32_t> operations_;  // of lagometer's own
+  std::vector<uint32_t> operations_;  // for lagometer's own types
 };
 
 class Endpoint {
@@ -95,26 +96,26 @@ class Endpoint {
   Endpoint(Node& node, const lagometer_endpoint_config& config);
 
  protected:
-  /// Reports an event, if anybody asked. [thread: any of Cyclone DDS]
+  /// Reports an event, if requested. [thread: any of Cyclone DDS]
   void tell(uint32_t event, uint32_t total) const noexcept {
     if (on_event_ != nullptr) on_event_(user_, event, total);
   }
-  /// The same of others that don't fit; `policy`: as DDS numbers it, which Cyclone DDS does, too.
+  /// The same for incompatible endpoints; `policy`: as numbered by DDS and by Cyclone DDS.
   void tell_incompatible(uint32_t policy, uint32_t total) const noexcept {
     if (on_policy_ != nullptr) on_policy_(user_, policy);
     tell(LAGOMETER_EVENT_INCOMPATIBLE_QOS, total);
   }
-  /// The quality of service in force, read back from the entity, where it differs from the default of the standard;
-  /// with the option shared_memory also what carries its messages.
+  /// The effective quality of service, read back from the entity, where it differs from the standard's default; with
+  /// the option shared_memory also what carries its messages.
   [[nodiscard]] nlohmann::json describe_entity(dds_entity_t entity, bool reliable_by_default) const;
   dds_entity_t participant_;
-  bool in_shared_memory_;  // wanted: whether this endpoint has it is up to its quality of service
-  Type type_;              // its own, since who made it may let it go
+  bool in_shared_memory_;  // requested: whether this endpoint uses it depends on its quality of service
+  Type type_;              // its own copy, because its creator may destroy the original
   std::string topic_name_;
   Entity topic_;
   std::unique_ptr<dds_qos_t, void (*)(dds_qos_t*)> qos_;
   void* user_;
-  lagometer_event_function on_event_;  // null: nobody asked for events
+  lagometer_event_function on_event_;  // null: events were not requested
   lagometer_policy_function on_policy_;
 };
 
@@ -122,7 +123,7 @@ using Listener = std::unique_ptr<dds_listener_t, void (*)(dds_listener_t*)>;
 
 class Writer : Endpoint {
  public:
-  // Serialising happens within write; only a sertype of the adapter's own could tell the two apart.
+  // Serialising happens inside write; only the adapter's own sertype could separate the two.
   static constexpr uint64_t kStampedLayers = LAGOMETER_STAMPS_WRITE;
 
   Writer(Node& node, const lagometer_endpoint_config& config);
@@ -136,22 +137,22 @@ class Writer : Endpoint {
   [[nodiscard]] nlohmann::json describe() const { return describe_entity(writer_.get(), true); }
 
  private:
-  /// Tells what happens to the writer, or null if nobody asked.
+  /// Reports the writer's events; null if they were not requested.
   [[nodiscard]] Listener event_listener();
   void reshape(uint64_t bytes);
   dds_return_t write_stamped(lagometer_message& message);
 
-  std::unique_ptr<Message> message_;  // what is sent, unless it is lent
-  // Where a message of the size of the last one is written; sizes hardly ever change.
+  std::unique_ptr<Message> message_;  // the message to be sent, unless it is loaned
+  // Where to write a message with the size of the last one; sizes hardly ever change.
   uint64_t shaped_bytes_ = 0;
   uint32_t region_count_ = 0;
   lagometer_region regions_[LAGOMETER_REGIONS_MAX] = {};
-  void* sample_ = nullptr;  // what the message borrowed is to the library
+  void* sample_ = nullptr;  // the borrowed message as the library knows it
   Entity writer_;
   bool stamped_ = false;
-  uint64_t id_ = 0;  // what readers find it by, with stamps
+  uint64_t id_ = 0;  // identifies it to readers, with stamps
   dds_time_t last_source_time_ = 0;
-  bool lends_ = false;  // messages lie in shared memory while they are written
+  bool lends_ = false;  // messages are in shared memory while they are written
 };
 
 class Reader : Endpoint {
@@ -174,15 +175,15 @@ class Reader : Endpoint {
  private:
   static constexpr uint32_t kBatch = 8;
   static void on_data(dds_entity_t reader, void* self) noexcept;
-  /// As the writer's.
+  /// Like the writer's.
   [[nodiscard]] Listener event_listener();
   void show(lagometer_sample& sample, uint32_t index) const noexcept;
-  /// What a writer is known by in all processes, from what this reader calls it.
+  /// A writer's number in all processes, from this reader's handle for it.
   uint64_t id_of(dds_instance_handle_t writer) noexcept;
 
   uint32_t dispatch_;
   lagometer_data_function on_data_;
-  // Where Cyclone DDS puts what it deserialises: made once, used for every take.
+  // Where Cyclone DDS puts deserialised messages: created once, used for every take.
   std::vector<std::unique_ptr<Message>> messages_;
   std::vector<void*> pointers_;
   std::vector<dds_sample_info_t> infos_;
@@ -193,7 +194,7 @@ class Reader : Endpoint {
   bool stamped_ = false;
   std::array<KnownWriter, 16> known_writers_{};
   size_t next_known_ = 0;
-  bool in_place_ = false;        // samples are shown where they lie in shared memory, until they are released
+  bool in_place_ = false;        // samples stay in shared memory until they are released
   std::shared_ptr<void> place_;  // outlives the reader
   Entity reader_;
   Entity condition_;
@@ -207,11 +208,11 @@ class Waitset {
   void trigger() noexcept;
 
  private:
-  static constexpr dds_attach_t kGuard = 0;  // what the waitset knows a reader by is its place, from 1 on
+  static constexpr dds_attach_t kGuard = 0;  // readers are identified by their position, from 1
 
   std::vector<const Reader*> readers_;
-  size_t watched_ = 0;               // how many of them the waitset has: the others were not enabled yet
-  std::vector<dds_attach_t> fired_;  // room for all, so that waiting allocates nothing
+  size_t watched_ = 0;               // how many of them the waitset has: the others are not enabled yet
+  std::vector<dds_attach_t> fired_;  // room for all, so that waiting does not allocate
   Entity guard_;
   Entity waitset_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What differs between the series of Cyclone DDS: the folder of each adapter implements this.
+// What differs between the series of Cyclone DDS; each adapter's folder implements this.
 #pragma once
 
 #include <dds/dds.h>
@@ -14,11 +14,11 @@ namespace lagometer::cyclonedds {
 
 inline constexpr char adapter_name[] = LAGOMETER_ADAPTER_NAME;
 
-/// What the vendor sets where nothing is asked for (manual of the series, "Configuration guide").
+/// The vendor's default (manual of the series, "Configuration guide").
 const char* participant_index_default() noexcept;
 
-/// The folder of the library's plugins for DDS Security; empty where the dynamic linker finds them by their names.
-/// Throws lagometer::Error if the library has none.
+/// The folder of the library's DDS Security plugins; empty if the dynamic linker finds them by name. Throws
+/// lagometer::Error if the library has no plugins.
 std::string security_plugins();
 
 /// Shared memory through iceoryx.
@@ -26,7 +26,7 @@ namespace shared_memory {
 
 /// Whether the library was built with it.
 bool is_built_in() noexcept;
-/// What turns it on in the configuration: inside the element General, and beside it.
+/// What enables it in the configuration: inside the element General, and next to it.
 struct Configuration {
   std::string general;
   std::string beside;
@@ -35,19 +35,19 @@ Configuration configuration(uint32_t domain);
 /// Adds to the effective settings what configuration() sets.
 void describe(uint32_t domain, nlohmann::json& settings);
 
-/// Whether the messages of this endpoint may go through it: that is up to its quality of service.
+/// Whether this endpoint's messages may use it: that depends on its quality of service.
 bool carries(dds_entity_t endpoint);
-/// Whether messages of this writer, of a type of fixed size, lie in shared memory while they are written. After the
-/// writer is made.
+/// Whether this writer's messages, of a type of fixed size, are in shared memory while they are written. Call it after
+/// the writer is created.
 bool lends(dds_entity_t writer);
-/// DDS_RETCODE_ERROR: RouDi's pool has no chunk left. [blocks: never]
+/// DDS_RETCODE_ERROR: RouDi's pool has no free chunk. [blocks: never]
 dds_return_t lend(dds_entity_t writer, void** sample);
-/// Whether this reader, of a type of fixed size, can be given its messages where they lie: dds_take() with null
-/// pointers, and dds_return_loan() when they were read.
+/// Whether this reader, of a type of fixed size, can get its messages in place: dds_take() with null pointers, and
+/// dds_return_loan() after reading.
 bool shows_in_place(dds_entity_t reader);
 
-/// A reader's place among those that one process may have, where the library would not survive one more; null where it
-/// says so itself. Throws lagometer::Error if none is left. [thread: any]
+/// One of the reader places that a process may have, if the library would crash on one more; null if it reports that
+/// itself. Throws lagometer::Error if no place is left. [thread: any]
 std::shared_ptr<void> reader_place();
 
 }  // namespace shared_memory

@@ -17,8 +17,7 @@ constexpr uint64_t kMaxMessageBytes = 14720;
 constexpr uint64_t kFragmentBytes = 1344;
 constexpr uint64_t kReceiveBufferBytes = 1048576;
 
-// What a UDP datagram holds, less the headers of RTPS: what is larger would be refused by the kernel, message by
-// message.
+// The capacity of a UDP datagram, minus the headers of RTPS: the kernel would reject larger ones, message by message.
 constexpr uint64_t kDatagramBytes = 65500;
 constexpr uint64_t kMostBytes = 1ULL << 30;
 
@@ -58,7 +57,7 @@ Settings Settings::from(std::string_view profile, std::string_view options, uint
   if (!link.is_object()) throw invalid("network must be a JSON object");
   if (link.contains("address")) settings.own_address = link.at("address").get<std::string>();
   if (profile == "matched") {
-    // As large as a datagram may be, so that a middleware is not measured by how often it calls the kernel.
+    // As large as a datagram may be, so that the results do not depend on how often a middleware calls the kernel.
     settings.max_message_bytes = 65500;
     settings.fragment_bytes = 65000;
     settings.socket_receive_buffer_bytes = 4194304;
@@ -128,10 +127,10 @@ json Settings::describe() const {
   if (in_shared_memory) shared_memory::describe(domain, settings);
   json paste = json::array();
   if (any()) paste.push_back({{"file", "cyclonedds.xml, named by CYCLONEDDS_URI"}, {"text", xml()}});
-  // The library reads this variable whatever an application does: it belongs to the effective settings.
+  // The library always reads this variable, whatever an application does, so it is one of the effective settings.
   if (const char* uri = std::getenv("CYCLONEDDS_URI"); uri != nullptr && *uri != '\0' && !any())
     settings["CYCLONEDDS_URI"] = {{"value", uri}, {"default", ""}};
-  // With shared memory each endpoint says for itself whether it uses it.
+  // With shared memory, each endpoint reports whether it uses it.
   const json transport{{"within_process", {"process"}}, {"between_processes", {"udp"}}};
   return {{"settings", settings}, {"paste", paste}, {"transport", transport}};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this adapter sets in Cyclone DDS, beside the vendor's default, and as the XML that a user would paste.
+// What this adapter sets in Cyclone DDS, the vendor's defaults, and the same as XML that a user can paste.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct Settings {
   std::optional<uint64_t> socket_receive_buffer_bytes;
   std::optional<uint64_t> socket_send_buffer_bytes;
   std::optional<std::string> participant_index;
-  std::optional<std::string> own_address;  // of the link to other hosts; else the vendor chooses an interface
+  std::optional<std::string> own_address;  // on the link to other hosts; otherwise the vendor chooses an interface
   bool asynchronous_delivery = false;
   bool in_shared_memory = false;
 
-  /// From the profile ("default", "matched") and the options of the plan, which win. `network`: what the plan says of
-  /// it. Throws lagometer::Error.
+  /// From the profile ("default", "matched") and the plan's options, which take precedence. `network`: the plan's
+  /// network. Throws lagometer::Error.
   static Settings from(std::string_view profile, std::string_view options, uint32_t domain,
                        std::string_view network = {});
   [[nodiscard]] bool any() const;

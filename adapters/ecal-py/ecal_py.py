@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eclipse eCAL through its Python package `eclipse-ecal`, on one host; its limits are in README.md."""
+"""Eclipse eCAL through its Python package `eclipse-ecal`, on one host; README.md lists its limits."""
 
 # long file: an adapter in Python is one module, and this one has topics and services
 
@@ -32,14 +32,14 @@ Message = TypeVar("Message", bound=bytes)
 
 NAME = "ecal-py"
 MATCHED_SOCKET_BUFFER_BYTES = 4 << 20
-# Layer, as the option `transport` names it: the word for what it is.
+# Layer, as named by the option `transport`: the term for it.
 TRANSPORTS = {"shm": "shared-memory", "udp": "udp", "tcp": "tcp"}
 REGISTRATIONS = {
     "udp": nanobind_core.LocalTransportType.UDP,
     "shm": nanobind_core.LocalTransportType.SHM,
 }
 SHM_LAYER = "publisher.layer.shm"
-# Option: its place in eCAL's configuration, the least and the most that is accepted.
+# Option: its place in eCAL's configuration, the smallest and the largest accepted value.
 NUMBERS = {
     "registration_refresh_ms": ("registration.registration_refresh", 1, 4_000),
     "acknowledge_timeout_ms": (f"{SHM_LAYER}.acknowledge_timeout_ms", 0, 60_000),
@@ -47,11 +47,11 @@ NUMBERS = {
     "memfile_min_size_bytes": (f"{SHM_LAYER}.memfile_min_size_bytes", 1, 1 << 30),
     "memfile_reserve_percent": (f"{SHM_LAYER}.memfile_reserve_percent", 0, 1_000),
 }
-# The one method of a service, and what its server's callback returns for a request that nobody answered.
+# A service's only method, and what its server's callback returns for a request that nobody answered.
 METHOD = "call"
 UNANSWERED = 1
 _SERVICE_TRANSPORT = {"transport": {"within_process": ["tcp"], "between_processes": ["tcp"]}}
-# What this adapter may change, and so what is read back.
+# What this adapter may change, and therefore reads back.
 PLACES = (
     *(place for place, _, _ in NUMBERS.values()),
     f"{SHM_LAYER}.zero_copy_mode",
@@ -65,25 +65,25 @@ PLACES = (
 
 
 def probe(options: Mapping[str, Any]) -> Probe:
-    """The version of the package, which brings eCAL of the same version."""
+    """The version of the package, which contains the same version of eCAL."""
     _settings("default", options)
     return Probe(importlib.metadata.version("eclipse-ecal"), {}, {})
 
 
 def open_context(configuration: ContextConfiguration) -> EcalContext:
-    """A share in the process's one eCAL."""
+    """A share in the process's only eCAL."""
     return EcalContext(configuration)
 
 
 class _Settings(NamedTuple):
-    """Profile and options, checked; values: what is set, by its place in eCAL's configuration."""
+    """Profile and options, checked; values: the settings, by their place in eCAL's configuration."""
 
     transport: str
     registration: str
     values: Mapping[str, Any]
 
     def configuration(self, runtime_directory: str) -> Any:
-        """The vendor's defaults with what is set: no ecal.yaml is read."""
+        """The vendor's defaults plus the settings: no ecal.yaml is read."""
         configuration = nanobind_core.Configuration()
         for place, value in self.values.items():
             _set(configuration, place, value)
@@ -95,20 +95,20 @@ class _Settings(NamedTuple):
         if self.registration == "shm":
             domain = f"ecal_mon_{zlib.crc32(runtime_directory.encode()):08x}"
             _set(configuration, "registration.local.shm.domain", domain)
-        # Without a folder for it, eCAL makes one in TMPDIR and leaves it, though it writes no log there.
+        # Without a folder of its own, eCAL creates one in TMPDIR and leaves it, though it logs nothing there.
         _set(configuration, "logging.provider.file_config.path", runtime_directory)
         return configuration
 
 
 class _Library:
-    """eCAL: one for the whole process, set up by the first context and given back with the last."""
+    """eCAL: one for the whole process, initialised by the first context and finalised with the last."""
 
     def __init__(self) -> None:
         self._users = 0
         self._asked: tuple[_Settings, str] | None = None
-        # Subscribers, clients and servers of contexts that are closed while others are open. To destroy one
-        # while messages flow could lock up: that holds the interpreter's lock while it waits for threads that
-        # want it.
+        # Subscribers, clients and servers of contexts that were closed while others are open. Destroying one
+        # while messages flow could deadlock: it holds the interpreter's lock while it waits for threads that
+        # need that lock.
         self.retired: list[Any] = []
 
     def open(self, settings: _Settings, configuration: ContextConfiguration) -> None:
@@ -131,8 +131,8 @@ class _Library:
         """Ends all of eCAL's threads with the last context."""
         self._users -= 1
         if self._users == 0:
-            # The package's other module gives the interpreter's lock away meanwhile; the one in use does
-            # not, and would wait for threads that want it.
+            # The package's other module releases the interpreter's lock meanwhile. The one in use does not,
+            # and would wait for threads that need that lock.
             older_core.finalize()
             self.retired.clear()
 
@@ -141,7 +141,7 @@ _library = _Library()
 
 
 class EcalContext:
-    """A share in the process's eCAL; topics are those of the whole host."""
+    """A share in the process's eCAL; topics belong to the whole host."""
 
     def __init__(self, configuration: ContextConfiguration) -> None:
         settings = _settings(configuration.profile, configuration.options)
@@ -157,14 +157,14 @@ class EcalContext:
         self._writers: list[EcalWriter] = []
 
     def create_writer(self, endpoint: EndpointConfiguration) -> EcalWriter:
-        """Makes a publisher."""
+        """Creates a publisher."""
         _refuse_unknown_qos(endpoint)
         writer = EcalWriter(endpoint)
         self._writers.append(writer)
         return writer
 
     def create_reader(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> EcalReader:
-        """Makes a subscriber, which is heard from `enable` on."""
+        """Creates a subscriber, which receives from `enable` on."""
         _refuse_unknown_qos(endpoint)
         reader = EcalReader(endpoint, on_data)
         self._readers.append(reader)
@@ -173,7 +173,7 @@ class EcalContext:
     def create_client(
         self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
     ) -> tuple[EcalRequestWriter, EcalReplies]:
-        """Makes a client; each request is an asynchronous call of its own."""
+        """Creates a client; each request is a separate asynchronous call."""
         for endpoint in (request, reply):
             _refuse_unknown_history(endpoint)
         replies = EcalReplies(reply, on_data)
@@ -183,7 +183,7 @@ class EcalContext:
     def create_server(
         self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
     ) -> tuple[EcalRequests, EcalAnswers]:
-        """Makes a server, which answers from `enable` on."""
+        """Creates a server, which answers from `enable` on."""
         for endpoint in (request, reply):
             _refuse_unknown_history(endpoint)
         requests = EcalRequests(request, on_data)
@@ -191,11 +191,11 @@ class EcalContext:
         return requests, EcalAnswers(reply)
 
     def create_waitset(self, readers: Sequence[Reader]) -> ArrivalsWaitset:
-        """Makes something to wait on for the readers' callbacks."""
+        """Creates an object that waits for the readers' callbacks."""
         return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, _Receiver)])
 
     def describe(self) -> dict[str, Any]:
-        """What is in force and differs from the vendor's default, both as eCAL says, and as its file."""
+        """What eCAL reports as in force and different from the vendor's default, also as its file."""
         in_force, usual = nanobind_core.get_configuration(), nanobind_core.Configuration()
         settings = {}
         for place in PLACES:
@@ -231,8 +231,8 @@ class EcalContext:
 
 
 class _Buffered:
-    """A writer whose messages lie in the application's buffer. eCAL takes Python's bytes alone, into which
-    they are copied, too."""
+    """A writer with messages in the application's buffer. eCAL only accepts Python's bytes, so they are
+    copied into that."""
 
     origin = "copied"
 
@@ -246,7 +246,7 @@ class _Buffered:
         return self._buffer
 
     def counters(self) -> dict[str, int]:
-        """Nothing is counted."""
+        """No counters."""
         return {}
 
 
@@ -260,12 +260,12 @@ class EcalWriter(_Buffered):
         )
 
     def commit(self) -> bool:
-        """Publishes. Without a subscriber eCAL sends nothing, which is no fault of the message."""
+        """Publishes. Without a subscriber eCAL sends nothing, which does not count as an error."""
         sent = self._publisher.send(bytes(self._buffer))
         return bool(sent) or self._publisher.get_subscriber_count() == 0
 
     def matched_readers(self) -> int:
-        """As eCAL counts them."""
+        """eCAL's own count."""
         return int(self._publisher.get_subscriber_count())
 
     def describe(self) -> dict[str, Any]:
@@ -278,7 +278,7 @@ class EcalWriter(_Buffered):
 
 
 class _Receiver(ABC, Generic[Message]):
-    """What brings messages by a callback, which eCAL calls on its own threads, one at a time."""
+    """Delivers messages by a callback, which eCAL calls on its own threads, one at a time."""
 
     def __init__(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> None:
         self.arrivals: Arrivals[Message] = Arrivals(endpoint, on_data)
@@ -288,16 +288,16 @@ class _Receiver(ABC, Generic[Message]):
         return self.arrivals.take()
 
     def counters(self) -> dict[str, int]:
-        """Of this queue; what eCAL dropped is only in its monitoring, which is not started."""
+        """This queue's counts; what eCAL dropped is only in its monitoring, which is not started."""
         return {"overwritten": self.arrivals.overwritten}
 
     def describe(self) -> dict[str, Any]:
-        """How many messages wait at most."""
+        """The most messages that may wait."""
         return {"settings": {"queue": {"value": self.arrivals.depth, "default": "none"}}, "paste": []}
 
     @abstractmethod
     def retire(self) -> Any:
-        """Returns what eCAL calls back for: when this returns, no callback brings anything any more."""
+        """Returns the object with eCAL's callback: when this returns, no callback delivers anything more."""
 
 
 class EcalReader(_Receiver[bytes]):
@@ -305,23 +305,23 @@ class EcalReader(_Receiver[bytes]):
 
     def __init__(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> None:
         super().__init__(endpoint, on_data)
-        # Here and not in `enable`: to create one while others of the process receive could lock up.
+        # Here and not in `enable`: creating one while others of the process receive could deadlock.
         self._subscriber: Any = nanobind_core.Subscriber(
             endpoint.topic, config=nanobind_core.get_subscriber_configuration()
         )
 
     def enable(self) -> None:
-        """Sets the callback; what comes before is not kept."""
+        """Sets the callback; earlier messages are not kept."""
         self._subscriber.set_receive_callback(self._on_message)
 
     def _on_message(self, publisher: Any, datatype: Any, message: Any) -> None:
         del publisher, datatype
-        self.arrivals.note(message.buffer)  # a copy: eCAL's memory is the message's during the callback alone
+        self.arrivals.note(message.buffer)  # a copy: eCAL's memory is only valid during the callback
 
     def retire(self) -> Any:
-        """Returns the subscriber, without its callback: when this returns, none runs and none will."""
+        """Returns the subscriber, without its callback: when this returns, none is running or will run."""
         subscriber, self._subscriber = self._subscriber, None
-        # Not remove_receive_callback, which keeps the interpreter's lock from a callback that it waits for.
+        # Not remove_receive_callback, which waits for a callback without releasing the interpreter's lock.
         subscriber.set_receive_callback(_ignore)
         return subscriber
 
@@ -337,10 +337,10 @@ class EcalReplies(_Receiver[bytes]):
         )
 
     def enable(self) -> None:
-        """Nothing: replies come to who has asked."""
+        """Nothing to do: only requests lead to replies."""
 
     def on_reply(self, response: Any) -> None:
-        """Of each request. One that failed, or was not answered, brings nothing."""
+        """Called for each request. A failed or unanswered one delivers nothing."""
         if response.call_state != nanobind_core.CallState.EXECUTED or response.ret_state != 0:
             return
         with self._calling:
@@ -348,12 +348,12 @@ class EcalReplies(_Receiver[bytes]):
                 self.arrivals.note(response.response)
 
     def describe(self) -> dict[str, Any]:
-        """Services of eCAL go over TCP, whatever topics do."""
+        """eCAL's services use TCP, whatever topics use."""
         return {**super().describe(), **_SERVICE_TRANSPORT}
 
     def retire(self) -> Any:
         """Returns the client."""
-        with self._calling:  # a callback under way has ended
+        with self._calling:  # a running callback has ended
             self._closed = True
         return self.client
 
@@ -366,22 +366,22 @@ class EcalRequestWriter(_Buffered):
         self._replies = replies
 
     def commit(self) -> bool:
-        """Calls, and does not wait. Without a server eCAL sends nothing, which is no fault of the request."""
+        """Calls without waiting. Without a server eCAL sends nothing, which does not count as an error."""
         client = self._replies.client
         called = client.call_with_callback_async(METHOD, bytes(self._buffer), self._replies.on_reply)
         return bool(called) or not client.is_connected()
 
     def matched_readers(self) -> int:
-        """eCAL tells whether there is any server."""
+        """eCAL reports whether there is any server."""
         return int(self._replies.client.is_connected())
 
     def describe(self) -> dict[str, Any]:
-        """Services of eCAL go over TCP, whatever topics do."""
+        """eCAL's services use TCP, whatever topics use."""
         return {"settings": {}, "paste": [], **_SERVICE_TRANSPORT}
 
 
 class _Request(bytes):
-    """A request's payload; whoever has the call under way waits here for the reply."""
+    """A request's payload; the thread that handles the call waits here for the reply."""
 
     answered: bool
     reply: tuple[int, bytes]
@@ -389,7 +389,7 @@ class _Request(bytes):
 
 
 class EcalRequests(_Receiver[_Request]):
-    """A server's reader of requests, and the server. eCAL gives one request at a time to the callback, which
+    """A server's reader of requests, and the server. eCAL passes one request at a time to the callback, which
     returns the reply."""
 
     def __init__(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> None:
@@ -416,11 +416,11 @@ class EcalRequests(_Receiver[_Request]):
         return request.reply
 
     def describe(self) -> dict[str, Any]:
-        """Services of eCAL go over TCP, whatever topics do."""
+        """eCAL's services use TCP, whatever topics use."""
         return {**super().describe(), **_SERVICE_TRANSPORT}
 
     def retire(self) -> Any:
-        """Returns the server, with its callback, which answers nothing any more."""
+        """Returns the server, with its callback, which no longer answers anything."""
         with self._state:
             self._closed = True
             if self._under_way is not None:
@@ -437,13 +437,13 @@ class EcalAnswers(_Buffered):
         self._request: _Request | None = None
 
     def answer(self, request: _Request) -> None:
-        """Keeps the request. Raises AdapterError if it was answered."""
+        """Keeps the request. Raises AdapterError if it was already answered."""
         if request.answered:
             raise AdapterError(f"{NAME}: a request on '{self._topic}' is answered twice")
         request.answered, self._request = True, request
 
     def commit(self) -> bool:
-        """Has the callback return the reply."""
+        """Makes the callback return the reply."""
         request, self._request = self._request, None
         if request is None:
             raise AdapterError(f"{NAME}: a reply on '{self._topic}' without a request")
@@ -452,22 +452,22 @@ class EcalAnswers(_Buffered):
         return True
 
     def matched_readers(self) -> int:
-        """Clients are not known before they ask."""
+        """Clients are unknown before they send a request."""
         return 0
 
     def describe(self) -> dict[str, Any]:
-        """Services of eCAL go over TCP, whatever topics do."""
+        """eCAL's services use TCP, whatever topics use."""
         return {"settings": {}, "paste": [], **_SERVICE_TRANSPORT}
 
 
 def _let_go(request: _Request) -> None:
-    """The callback of this request returns."""
+    """This request's callback returns."""
     with contextlib.suppress(RuntimeError):  # it has
         request.done.release()
 
 
 def _ignore(publisher: Any, datatype: Any, message: Any) -> None:
-    """The callback of a subscriber that nobody has any more."""
+    """The callback of a subscriber that nobody uses any more."""
 
 
 def _settings(profile: str, options: Mapping[str, Any]) -> _Settings:
@@ -496,7 +496,7 @@ def _settings(profile: str, options: Mapping[str, Any]) -> _Settings:
 
 
 def _refuse_unknown_qos(endpoint: EndpointConfiguration) -> None:
-    """eCAL promises no delivery and keeps nothing."""
+    """eCAL does not guarantee delivery and keeps nothing."""
     if endpoint.qos.reliability == "reliable":
         raise AdapterError(
             f"{NAME}: eCAL guarantees no delivery; use reliability best_effort, and the option "
@@ -514,8 +514,8 @@ def _refuse_unknown_history(endpoint: EndpointConfiguration) -> None:
 
 
 def _refuse_host_name_elsewhere() -> None:
-    """Subscribers of the layer tcp connect to the publisher's host name: within a network of its own that
-    must be the loopback."""
+    """Subscribers of the layer tcp connect to the publisher's host name, which must be the loopback within a
+    network namespace."""
     name = socket.gethostname()
     try:
         address = socket.gethostbyname(name)
@@ -545,5 +545,5 @@ def _layers(configuration: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; of an enumeration its word as ecal.yaml has it."""
+    """A value as JSON; for an enumeration its name in ecal.yaml."""
     return value if isinstance(value, bool | int | str) else str(value).rpartition(".")[2].lower()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom a participant has discovered, as its own listener hears it.
+// The peers that a participant has discovered, as reported to its own listener.
 #pragma once
 
 #include <chrono>
@@ -26,13 +26,13 @@ class Acquaintances : public dds::DomainParticipantListener {
   void onParticipantAuthentication(dds::DomainParticipant*, rtps::ParticipantAuthenticationInfo&& info) override;
 #endif
 
-  /// How many have proven who they are, and how many could not. [thread: any]
+  /// How many peers were authenticated, and how many failed. [thread: any]
   [[nodiscard]] size_t authorised() const;
   [[nodiscard]] size_t unauthorised() const;
 
-  /// Those of the list that are not known.
+  /// The peers in the list that are not known.
   [[nodiscard]] std::vector<std::string> missing(const std::vector<std::string>& participants) const;
-  /// Waits until somebody is discovered or gone, or that long.
+  /// Waits until a peer is discovered or gone, or this long.
   void await_change(std::chrono::milliseconds longest);
   void forget();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter for eProsima Fast DDS: what it is, and the one symbol that it exports.
+// The adapter for eProsima Fast DDS: its description, and its only exported symbol.
 #include "binding.hpp"
 #include "context.hpp"
 #include "describe.hpp"

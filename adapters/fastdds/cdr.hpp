@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CDR of version 1 as far as the payload types need it: numbers are aligned to their size, counted from behind the
-// encapsulation header; a text is its length with the zero at its end, then both; a sequence is its length, then its
-// elements. A message writes itself to a CdrOutput, whose first pass, a CdrCount, tells the length.
+// CDR version 1 as far as the payload types need it. Numbers are aligned to their size, counted from the end of the
+// encapsulation header. A text is its length including the zero at its end, then the text and the zero. A sequence is
+// its length, then its elements. A message writes itself to a CdrOutput; a first pass, to a CdrCount, gives the length.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "what is sent is littl
 
 constexpr uint32_t kEncapsulationBytes = 4;  // identifier and options, before everything else
 
-/// Counts what would be written.
+/// Counts the bytes that would be written.
 class CdrCount {
  public:
   template <typename Number>
@@ -35,7 +35,7 @@ class CdrCount {
     number(uint32_t{});
     bytes_ += static_cast<uint32_t>(value.size());
   }
-  /// Numbers of 8 bytes that lie side by side.
+  /// Contiguous 8-byte numbers.
   void doubles(const void*, uint32_t bytes) noexcept {
     align(sizeof(double));
     bytes_ += bytes;
@@ -83,7 +83,8 @@ class CdrOutput {
   uint8_t* at_;
 };
 
-/// Reads what anybody may have sent: past its end, or with a length that can't be, everything is false from then on.
+/// Reads data that anybody may have sent: past its end, or with an impossible length, everything returns false from
+/// then on.
 class CdrInput {
  public:
   CdrInput(const uint8_t* begin, uint32_t bytes, bool little_endian) noexcept
@@ -123,7 +124,7 @@ class CdrInput {
     }
     return true;
   }
-  /// The number of elements of a sequence, each of which takes `bytes_min` at least.
+  /// The number of elements of a sequence, each at least `bytes_min` long.
   bool count(uint32_t& elements, uint32_t bytes_min) noexcept {
     return number(elements) && (has(uint64_t{elements} * bytes_min) || fail());
   }

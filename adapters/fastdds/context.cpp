@@ -19,8 +19,8 @@ namespace {
 
 namespace transport_types = eprosima::fastdds::rtps;
 
-constexpr int kTcpAttempts = 4;  // in all less than the shortest time that a worker has to be ready
-constexpr auto kTcpMeeting = std::chrono::milliseconds(3000);  // of twelve processes on two cores none took 1.2 s
+constexpr int kTcpAttempts = 4;  // together less than the shortest time that a worker has to be ready
+constexpr auto kTcpMeeting = std::chrono::milliseconds(3000);  // with twelve processes on two cores none took 1.2 s
 constexpr auto kTcpLook = std::chrono::milliseconds(20);
 
 rtps::Locator_t loopback_locator(int32_t kind) {
@@ -32,7 +32,7 @@ rtps::Locator_t loopback_locator(int32_t kind) {
 
 void add_udp(const Settings& settings, dds::DomainParticipantQos& qos) {
   auto udp = std::make_shared<transport_types::UDPv4TransportDescriptor>();
-  udp->sendBufferSize = settings.socket_buffer_bytes;  // 0: as the kernel has it, as the vendor does
+  udp->sendBufferSize = settings.socket_buffer_bytes;  // 0: the kernel's default, like the vendor
   udp->receiveBufferSize = settings.socket_buffer_bytes;
   if (settings.max_message_bytes != 0) udp->maxMessageSize = settings.max_message_bytes;
   if (!settings.own_address.empty()) udp->interfaceWhiteList.emplace_back(settings.own_address);
@@ -60,11 +60,12 @@ rtps::Locator_t tcp_locator(const TcpEnd& end) {
   return locator;
 }
 
-// One logical port for all that a participant receives, where the vendor has two: each is asked for and granted on its
-// own, and 2.9 may lose that. So a pair that has discovered each other needs no other one (see Context::meet_peers).
+// One logical port for everything that a participant receives, where the vendor has two: each is requested and granted
+// separately, and 2.9 may lose that. So a pair that has discovered each other needs no other port (see
+// Context::meet_peers).
 void add_tcp(const Settings& settings, const TcpPlace& place, dds::DomainParticipantQos& qos) {
   auto tcp = std::make_shared<transport_types::TCPv4TransportDescriptor>();
-  tcp->sendBufferSize = settings.socket_buffer_bytes;  // 0: as the vendor does
+  tcp->sendBufferSize = settings.socket_buffer_bytes;  // 0: like the vendor
   tcp->receiveBufferSize = settings.socket_buffer_bytes;
   if (settings.max_message_bytes != 0) tcp->maxMessageSize = settings.max_message_bytes;
   tcp->enable_tcp_nodelay = settings.tcp_nodelay;
@@ -108,7 +109,7 @@ void add_security(const dds_security::Files& files, dds::DomainParticipantQos& q
   set("crypto.plugin", "builtin.AES-GCM-GMAC");
 }
 
-// Starts from the file of profiles that the environment names, or else from the vendor's built-in values.
+// Starts from the file of profiles that the environment names, otherwise from the vendor's built-in values.
 dds::DomainParticipantQos initial_qos(const Settings& settings) {
   if (settings.profiles_file.empty()) return {};
   dds::DomainParticipantQos qos = dds::DomainParticipantFactory::get_instance()->get_default_participant_qos();
@@ -136,7 +137,7 @@ dds::DomainParticipantQos participant_qos(const Settings& settings, const TcpPla
   return qos;
 }
 
-// Participants are created asleep; what they hold wakes with them, writers and readers apart (see Node).
+// Participants are created disabled. Enabling them enables what they contain, except writers and readers (see Node).
 void create_disabled(dds::DomainParticipantFactory& factory) {
   dds::DomainParticipantFactoryQos qos;
   qos.entity_factory().autoenable_created_entities = false;
@@ -145,7 +146,7 @@ void create_disabled(dds::DomainParticipantFactory& factory) {
   }
 }
 
-// The library looks at both of its own accord, the second one being a file that may set the first.
+// The library always reads both; the second one is a file that may set the first.
 void refuse_discovery_from_outside() {
   for (const char* name : {"ROS_DISCOVERY_SERVER", "FASTDDS_ENVIRONMENT_FILE"}) {
     const char* value = std::getenv(name);
@@ -217,9 +218,9 @@ void Context::start() {
               "participants per host, numbered 0 to 232");
 }
 
-// Fast DDS 2.9 loses a connection for good if the peer answers before the thread that connects has noted which logical
-// port it wants: the answer is dropped then. So nothing of this process may preempt that thread; and as that makes it
-// rare, not impossible, this checks that the peers are matched. Only a new participant connects again.
+// Fast DDS 2.9 loses a connection for good if the peer answers before the connecting thread has noted which logical
+// port it wants: the answer is then dropped. So nothing in this process may preempt that thread. As that makes it rare,
+// not impossible, this checks that the peers are matched. Only a new participant connects again.
 void Context::start_over_tcp() {
   const bool replaceable = !has_types_ && !participant_->has_active_entities();
   for (int attempt = 1;; ++attempt) {
@@ -246,8 +247,8 @@ void Context::take_turn() {
   turn.join(participant_of(participant_->guid()));
 }
 
-// Who discovers a peer was discovered by it: the peer learns where to send its own announcement from nobody else. So
-// both ways are open then.
+// A participant that discovered a peer was discovered by it: only this tells the peer where to send its own
+// announcement. So both directions are open then.
 bool Context::meet_peers() {
   const auto until = std::chrono::steady_clock::now() + kTcpMeeting;
   while (!acquaintances_.missing(tcp_place_->peers_to_meet()).empty()) {

@@ -30,20 +30,20 @@ class Context {
 
   [[nodiscard]] dds::DomainParticipant& participant() const noexcept { return *participant_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
-  /// What it is made of, as the vendor tells.
+  /// Its QoS, as the vendor reports it.
   [[nodiscard]] const dds::DomainParticipantQos& qos() const noexcept { return participant_->get_qos(); }
-  /// Where it listens and whom it connects to over TCP; null with another transport.
+  /// Where it listens and which peers it connects to over TCP; null with another transport.
   [[nodiscard]] const TcpPlace* tcp_place() const noexcept { return tcp_place_ ? &*tcp_place_ : nullptr; }
 
-  /// Whom the participant has discovered.
+  /// The peers that the participant has discovered.
   [[nodiscard]] const Acquaintances& acquaintances() const noexcept { return acquaintances_; }
 
   /// The sockets that the participant opened, of the kind that its transport uses.
   [[nodiscard]] const OpenedSockets& sockets() const noexcept { return sockets_; }
 
-  /// Registers a type unless one of its name is there already; returns the name.
+  /// Registers a type unless one with its name already exists; returns the name.
   std::string register_type(const dds::TypeSupport& type);
-  /// The topic of this name: a participant has one object per topic, shared by its endpoints. Give it back.
+  /// The topic with this name: a participant has one object per topic, shared by its endpoints. Must be returned.
   dds::Topic& acquire_topic(const std::string& name, const std::string& type_name);
   void release_topic(const std::string& name) noexcept;
 
@@ -67,8 +67,8 @@ class Context {
   std::string runtime_directory_;
   OpenedSockets sockets_;
   std::optional<TcpPlace> tcp_place_;
-  Acquaintances acquaintances_;                    // outlives the participant, which tells it
-  dds::DomainParticipant* participant_ = nullptr;  // the factory's; given back in the destructor
+  Acquaintances acquaintances_;                    // outlives the participant, which reports to it
+  dds::DomainParticipant* participant_ = nullptr;  // the factory's; returned in the destructor
   bool has_types_ = false;
   std::map<std::string, SharedTopic> topics_;
 };
@@ -84,8 +84,8 @@ class Node {
   [[nodiscard]] Context& context() const noexcept { return context_; }
   [[nodiscard]] dds::Publisher& publisher() const noexcept { return *publisher_; }
   [[nodiscard]] dds::Subscriber& subscriber() const noexcept { return *subscriber_; }
-  /// What writers and readers are before anything is asked of them: as the file of profiles says, or as the vendor
-  /// does.
+  /// The QoS of writers and readers before requested settings are applied: as in the file of profiles, otherwise the
+  /// vendor's.
   [[nodiscard]] dds::DataWriterQos initial_writer_qos() const;
   [[nodiscard]] dds::DataReaderQos initial_reader_qos() const;
 
@@ -95,7 +95,7 @@ class Node {
   dds::Subscriber* subscriber_ = nullptr;
 };
 
-/// Logs a call of the middleware's that failed where nobody can be told by status, as in a destructor.
+/// Logs a failed middleware call where no status can be returned, as in a destructor.
 void log_failure(ReturnCode_t code, const char* call) noexcept;
 
 }  // namespace lagometer::fastdds

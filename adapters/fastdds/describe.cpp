@@ -38,7 +38,7 @@ const Descriptor* transport_of(const dds::DomainParticipantQos& qos) {
   return nullptr;
 }
 
-// Which transports a participant has, the vendor's built-in ones included.
+// Which transports a participant has, including the vendor's built-in ones.
 struct Carriers {
   explicit Carriers(const dds::DomainParticipantQos& qos)
       : udp(qos.transport().use_builtin_transports || transport_of<UdpTransport>(qos) != nullptr),
@@ -58,7 +58,7 @@ struct Carriers {
   bool shm;
 };
 
-// 0 from /proc: not readable. The kernel silently reduces a larger request.
+// 0: can't be read from /proc. The kernel silently reduces a larger request.
 uint64_t kernel_limit(const char* file) {
   std::ifstream stream(file);
   uint64_t value = 0;
@@ -91,7 +91,7 @@ void note_sockets(const Socket* transport, const std::string& kind, json& out) {
   put(kind + "_receive_buffer_bytes", transport->receiveBufferSize);
 }
 
-// What the participant's transports are made of, read back from the vendor.
+// The settings of the participant's transports, read back from the vendor.
 void note_transports(const dds::DomainParticipantQos& qos, json& out) {
   const auto& transport = qos.transport();
   if (const std::string names = Carriers(qos).names(); names != "UDPv4+SHM") {
@@ -111,7 +111,7 @@ void note_transports(const dds::DomainParticipantQos& qos, json& out) {
   if (shm != nullptr && shm->segment_size() != kShmSegmentBytesDefault) {
     out["shm_segment_bytes"] = difference(shm->segment_size(), kShmSegmentBytesDefault);
   }
-  // The smallest counts: the vendor cuts a message once, for whatever carries it.
+  // The smallest counts: the vendor fragments a message once, whatever carries it.
   uint32_t message_bytes = transport.use_builtin_transports ? kSocketMessageBytesMax : UINT32_MAX;
   for (const auto& each : transport.user_transports) message_bytes = std::min(message_bytes, each->max_message_size());
   if (message_bytes != kSocketMessageBytesMax) {
@@ -132,7 +132,8 @@ const char* protocol_name(rtps::DiscoveryProtocol_t protocol) {
   }
 }
 
-// By the participant's own properties, whose files the library has checked: it makes none that it can't secure.
+// From the participant's own properties, whose files the library has checked: it does not create a participant that it
+// can't secure.
 std::string security_of(const dds::DomainParticipantQos& qos) {
   const std::string* governance = rtps::PropertyPolicyHelper::find_property(
       qos.properties(), "dds.sec.access.builtin.Access-Permissions.governance");
@@ -153,7 +154,7 @@ json context_settings(const Context& context) {
   if (settings.intra_process != IntraProcess::kFull) {
     out["intraprocess_delivery"] = difference(name_of(settings.intra_process), name_of(IntraProcess::kFull));
   }
-  // A file without a default profile changes nothing, and is not in force.
+  // A file without a default profile changes nothing and is not in force.
   if (!settings.profiles_file.empty() && LibraryUse::profiles_change_something()) {
     out[kProfilesVariable] = difference(settings.profiles_file, "");
   }
@@ -169,8 +170,8 @@ json context_settings(const Context& context) {
   return out;
 }
 
-// In the order of the vendor's preference. Within a process it delivers directly, whatever the transports, unless told
-// not to.
+// In the vendor's order of preference. Within a process it delivers directly, whatever the transports, unless that is
+// disabled.
 json transports(const Context& context) {
   const Carriers carriers(context.qos());
   json between = json::array();
@@ -262,8 +263,8 @@ json endpoint_settings(const Qos& qos, const Qos& vendor) {
   return out;
 }
 
-// As seen from outside (loopback counters), on the host's network and in a private one: with both transports there,
-// 2.9 sends RELIABLE through shared memory and BEST_EFFORT over UDP, unless the two share the data itself.
+// As observed from outside (loopback counters), on the host's network and in a private one: with both transports, 2.9
+// sends RELIABLE through shared memory and BEST_EFFORT over UDP, unless the two endpoints use data sharing.
 json writer_transports(const Context& context, bool reliable, bool data_shared) {
   json result = transports(context);
   if (!Carriers(context.qos()).udp || reliable || data_shared) return result;
@@ -299,7 +300,7 @@ json describe_reader(const Reader& reader) {
   return {{"settings", settings}, {"observed", json::object()}, {"paste", paste}};
 }
 
-// The library says no version at run time; its file's name does (libfastrtps.so.2.9.1).
+// The library reports no version at run time; its file's name does (libfastrtps.so.2.9.1).
 std::filesystem::path library_file() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&dds::DomainParticipantFactory::get_instance), &info) == 0) return {};

@@ -9,7 +9,7 @@
 
 namespace lagometer::fastdds {
 
-/// A span of 0 ns or more; what Fast DDS can't hold is infinite.
+/// A duration of 0 ns or more; durations that Fast DDS can't represent become infinite.
 inline eprosima::fastrtps::Duration_t to_duration(int64_t span_ns) noexcept {
   constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
   const int64_t seconds = span_ns / kNanosecondsPerSecond;

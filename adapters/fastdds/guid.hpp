@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a writer is known by in all processes.
+// What identifies a writer in all processes.
 #pragma once
 
 #include <fastdds/rtps/common/Guid.h>

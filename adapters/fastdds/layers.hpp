@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the types of this adapter note of their own work: Fast DDS calls them from within write() and take(), on the
-// caller's thread.
+// What this adapter's types note about their own work: Fast DDS calls them inside write() and take(), on the caller's
+// thread.
 #pragma once
 
 #include <array>
@@ -11,16 +11,17 @@
 namespace lagometer::fastdds {
 
 /// Listens to the types on this thread while it exists. A write() may deliver to a reader of this process, whose
-/// listener takes and writes in turn: then the inner one listens, and the outer one again after it.
+/// listener takes and writes in turn. Then the inner object listens, and afterwards the outer one again.
 class LayerNotes {
  public:
   static constexpr uint32_t kNotesMax = 32;
   struct Note {
-    const void* data;  // the sample that was worked on
+    const void* data;  // the processed sample
     lagometer_stamp begin, end;
   };
 
-  /// `layer`: LAGOMETER_LAYER_SERIALISE or _DESERIALISE; `listens`: else it only keeps the outer one from hearing.
+  /// `layer`: LAGOMETER_LAYER_SERIALISE or _DESERIALISE; `listens`: if false, it only keeps the outer one from
+  /// listening.
   explicit LayerNotes(uint32_t layer, bool listens = true) noexcept
       : layer_(listens ? layer : LAGOMETER_LAYER_NONE), outer_(current_) {
     current_ = this;
@@ -29,7 +30,7 @@ class LayerNotes {
   LayerNotes(const LayerNotes&) = delete;
   LayerNotes& operator=(const LayerNotes&) = delete;
 
-  /// What was noted of this sample; null: it was not worked on.
+  /// The note about this sample; null: it was not processed.
   [[nodiscard]] const Note* find(const void* data) const noexcept {
     for (uint32_t index = 0; index < count_; ++index) {
       if (notes_[index].data == data) return &notes_[index];
@@ -43,10 +44,10 @@ class LayerNotes {
   uint32_t layer_;
   LayerNotes* outer_;
   uint32_t count_ = 0;
-  std::array<Note, kNotesMax> notes_;  // the first count_ of them
+  std::array<Note, kNotesMax> notes_;  // only the first count_ are used
 };
 
-/// A type at work on a sample. Costs nothing but a look if nobody listens.
+/// Marks a type's work on a sample. Costs only one check if nobody listens.
 class LayerWork {
  public:
   LayerWork(uint32_t layer, const void* data) noexcept {

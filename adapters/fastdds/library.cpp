@@ -22,7 +22,7 @@ using eprosima::fastrtps::xmlparser::XMLProfileManager;
 std::mutex mutex;
 uint32_t users = 0;
 IntraProcess in_force = IntraProcess::kFull;
-std::optional<IntraProcess> from_file;  // what the file of profiles says, or the vendor's own
+std::optional<IntraProcess> from_file;  // the setting in the file of profiles, or the vendor's own
 
 LibrarySettingsAttributes attributes(IntraProcess intra_process) {
   LibrarySettingsAttributes result;
@@ -44,10 +44,10 @@ IntraProcess intra_process(const LibrarySettingsAttributes& settings) {
   }
 }
 
-// The first participant would do so. What the file says stays as it is while the process runs.
+// The first participant would do so. The file's settings apply as long as the process runs.
 void load_profiles(const std::string& file) {
   dds::DomainParticipantFactory::get_instance()->load_profiles();
-  // The library logs that a file is wrong, and goes on without it.
+  // The library only logs that a file is invalid, and continues without it.
   const bool read =
       file.empty() || XMLProfileManager::loadXMLFile(file) == eprosima::fastrtps::xmlparser::XMLP_ret::XML_OK;
   refuse(!read, std::string("the file ") + file + ", which " + kProfilesVariable +
@@ -87,7 +87,7 @@ bool LibraryUse::profiles_change_something() {
 
 LibraryUse::~LibraryUse() {
   const std::lock_guard lock(mutex);
-  if (--users == 0) dds::Log::KillThread();  // made at the log's first line, it would outlive the last participant
+  if (--users == 0) dds::Log::KillThread();  // started by the log's first line, it would outlive the last participant
 }
 
 const char* name_of(IntraProcess intra_process) noexcept {

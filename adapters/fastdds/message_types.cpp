@@ -11,8 +11,8 @@ namespace {
 
 constexpr uint32_t kLengthBytes = 4;
 constexpr uint32_t kHashBytes = 16;  // of a key
-// What the vendor's generator reserves at first for an unbounded sequence of octets: 100 elements. Payloads grow to the
-// size in use with their first messages.
+// The initial capacity that the vendor's generator reserves for an unbounded sequence of octets: 100 elements. Payloads
+// grow to the size in use with their first messages.
 constexpr uint32_t kOctetsInitial = 100;
 
 void write_header(rtps::SerializedPayload_t& payload) noexcept {
@@ -31,7 +31,7 @@ uint32_t read_length(const rtps::SerializedPayload_t& payload) noexcept {
   return is_little_endian(payload) ? length : __builtin_bswap32(length);
 }
 
-// Every sample is handled by its base, so that a pointer to it is the same whatever it is.
+// Every sample is accessed through its base class, so that a pointer to it is the same for all types.
 template <typename Kind>
 Kind& sample_of(void* data) noexcept {
   return static_cast<Kind&>(*static_cast<Message*>(data));
@@ -83,7 +83,7 @@ class RosType : public dds::TopicDataType {
   bool getKey(void*, rtps::InstanceHandle_t*, bool) override { return false; }
 };
 
-/// The hash of a key that is no longer than a hash is the key itself, big-endian (RTPS 2.5, 9.6.4.8).
+/// The hash of a key that is not longer than a hash is the key itself, big-endian (RTPS 2.5, 9.6.4.8).
 class KeyedType final : public RosType<KeyedMessage> {
  public:
   KeyedType() : RosType("lagometer::KeyedBytes") { m_isGetKeyDefined = true; }

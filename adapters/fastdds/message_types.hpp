@@ -2,9 +2,9 @@
 // The payload types on the wire, written by hand as the vendor's generator would declare them:
 //   module lagometer { @final struct Bytes { sequence<octet> data; }; struct Fixed64 { octet data[64]; }; ...
 //     struct KeyedBytes { @key unsigned long instance; sequence<octet> data; }; };
-// and messages of ROS 2 as their IDL has them. Plain CDR, version 1, little-endian: a 4-byte encapsulation header, then
+// and ROS 2 messages as in their IDL. Plain CDR, version 1, little-endian: a 4-byte encapsulation header, then
 // for Bytes a u32 length and the octets, for FixedN the N octets, for messages of ROS 2 see messages.hpp.
-// A sample is a Message to the middleware, but of FixedN the N octets themselves.
+// To the middleware a sample is a Message, but for FixedN the N octets themselves.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class BytesType final : public dds::TopicDataType {
   bool getKey(void* data, rtps::InstanceHandle_t* handle, bool force_md5) override;
 };
 
-/// A plain type: its memory is its wire form, so it can be lent and shared.
+/// A plain type: its memory is its wire form, so it can be loaned and shared.
 class FixedType final : public dds::TopicDataType {
  public:
   explicit FixedType(uint32_t bytes);
@@ -47,11 +47,11 @@ class FixedType final : public dds::TopicDataType {
   uint32_t bytes_;
 };
 
-/// KeyedBytes; the caller's.
+/// KeyedBytes; the caller owns it.
 std::unique_ptr<dds::TopicDataType> make_keyed_type();
-/// The type of a message of ROS 2; the caller's.
+/// The type of a ROS 2 message; the caller owns it.
 std::unique_ptr<dds::TopicDataType> make_type(ros2::Message message);
-/// A message of it.
+/// A message of that type.
 std::unique_ptr<Message> make_message(ros2::Message message);
 
 }  // namespace lagometer::fastdds

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One message of a payload type, to be sent or received: the structure that the vendor's generator would declare for
-// its IDL. Received, everything was copied out of the middleware's payload, as generated types do: a view into the
-// payload would measure less than an application gets.
+// its IDL. In a received message everything was copied out of the middleware's payload, as generated types do: a view
+// into the payload would omit work that an application has.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lagometer::fastdds {
 
-/// Of any type but Fixed, whose samples are plain memory.
+/// For any type but Fixed, whose samples are plain memory.
 class Message {
  public:
   Message() = default;
@@ -20,12 +20,12 @@ class Message {
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
 
-  /// To be sent: makes it one of `bytes` bytes, which its type has, and shows where they are written from now on.
-  /// Returns the number of regions.
+  /// For sending: resizes the message to `bytes` bytes, a size its type has, and sets where to write them. Returns the
+  /// number of regions.
   virtual uint32_t shape(uint64_t bytes, lagometer_region* regions) = 0;
-  /// Received: shows where they are. Returns the number of regions.
+  /// For a received message: sets where the bytes are. Returns the number of regions.
   virtual uint32_t show(lagometer_region* regions) noexcept = 0;
-  /// The key, of a type that has one.
+  /// The key, if the type has one.
   [[nodiscard]] virtual uint32_t key() const noexcept { return 0; }
   virtual void set_key(uint32_t) noexcept {}
 };
@@ -54,7 +54,7 @@ struct KeyedMessage final : Message {
   std::vector<uint8_t> data{};
 };
 
-// --- Messages of ROS 2. As KeyedMessage, each writes itself to a CdrCount or CdrOutput, and reads itself from a
+// --- ROS 2 messages. Like KeyedMessage, each writes itself to a CdrCount or CdrOutput, and reads itself from a
 // CdrInput. ---
 
 struct RosHeader {
@@ -68,7 +68,7 @@ struct RosHeader {
   bool read(Input& input) {
     return input.number(sec) && input.number(nanosec) && input.text(frame_id);
   }
-  int32_t sec = 0;  // of stamp: no time travels in a message
+  int32_t sec = 0;  // of stamp: messages carry no time
   uint32_t nanosec = 0;
   std::string frame_id = ros2::kFrameId;
 };
@@ -132,7 +132,7 @@ struct ImuMessage final : Message {
 };
 
 struct RosPointField {
-  static constexpr uint32_t kBytesMin = 4 + 4 + 1 + 4;  // an empty name, and nothing between
+  static constexpr uint32_t kBytesMin = 4 + 4 + 1 + 4;  // an empty name, and no padding
   template <typename Output>
   void write(Output& output) const {
     output.text(name);
@@ -184,11 +184,11 @@ struct PointCloudMessage final : Message {
   uint32_t height = 1;
   uint32_t width = 0;
   std::vector<RosPointField> fields{};
-  uint8_t is_bigendian = 0;  // both truths are octets on the wire
+  uint8_t is_bigendian = 0;  // booleans are octets on the wire
   uint32_t point_step = LAGOMETER_POINT_BYTES;
   uint32_t row_step = 0;
   std::vector<uint8_t> data{};
-  uint8_t is_dense = 0;  // what lies in `data` need not be finite
+  uint8_t is_dense = 0;  // the values in `data` need not be finite
 };
 
 }  // namespace lagometer::fastdds

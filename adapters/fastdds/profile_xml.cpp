@@ -106,7 +106,7 @@ std::string liveliness(const dds::LivelinessQosPolicy& policy) {
   return element("liveliness", text + element("announcement_period", time(policy.announcement_period)));
 }
 
-// The policies that writers and readers share, where they differ from the vendor's default; in the schema's order.
+// The policies common to writers and readers, where they differ from the vendor's default; in the schema's order.
 template <typename Qos>
 std::string shared_policies(const Qos& qos, const Qos& vendor) {
   std::string text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings in force as XML profiles, to be pasted into a file named by FASTRTPS_DEFAULT_PROFILES_FILE.
+// The effective settings as XML profiles, to be pasted into a file named by FASTRTPS_DEFAULT_PROFILES_FILE.
 #pragma once
 
 #include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
@@ -13,9 +13,9 @@
 
 namespace lagometer::fastdds {
 
-/// `place`: over TCP, else null.
+/// `place`: over TCP; otherwise null.
 std::string participant_profile(const Settings& settings, const TcpPlace* place);
-/// What is set for the whole process, and not in a profile.
+/// Settings of the whole process, which are not in a profile.
 std::string library_settings(IntraProcess intra_process);
 std::string writer_profile(const dds::DataWriterQos& qos);
 std::string reader_profile(const dds::DataReaderQos& qos);

@@ -12,7 +12,7 @@ namespace lagometer::fastdds {
 namespace {
 
 constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
-constexpr int64_t kAnnouncementsPerLease = 3;  // as Fast DDS's own examples have it
+constexpr int64_t kAnnouncementsPerLease = 3;  // as in Fast DDS's own examples
 constexpr uint64_t kKnownPolicies = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
                                     LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN | LAGOMETER_QOS_LIVELINESS |
                                     LAGOMETER_QOS_PARTITION;
@@ -47,7 +47,7 @@ void apply_history(const lagometer_qos& wanted, Qos& qos) {
   qos.history().depth = static_cast<int32_t>(wanted.depth);
 }
 
-// Each instance has a history of its own: the vendor's limits are for 10 of them, and 5000 samples in all.
+// Each instance has its own history: the vendor's limits are for 10 of them, and 5000 samples in all.
 template <typename Qos>
 void make_room(uint32_t instances, Qos& qos) {
   if (instances == 0) return;
@@ -111,7 +111,7 @@ void apply_data_sharing(const Settings& settings, const Type& type, Qos& qos) {
   }
 }
 
-// The option is for the whole study; an endpoint's own deadline counts for more.
+// The option applies to the whole study; an endpoint's own deadline takes precedence.
 template <typename Qos>
 void apply_options(const lagometer_qos* wanted, const Settings& settings, const Type& type, Qos& qos) {
   apply_data_sharing(settings, type, qos);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From lagometer's QoS to Fast DDS's. What is not asked for stays as the vendor ships it.
+// Converts lagometer's QoS to Fast DDS's. Policies that are not requested stay at the vendor's default.
 #pragma once
 
 #include <fastdds/dds/publisher/qos/DataWriterQos.hpp>
@@ -10,7 +10,7 @@
 
 namespace lagometer::fastdds {
 
-/// `initial`: what the file of profiles says, or else the vendor's. Throws Error(LAGOMETER_INVALID or
+/// `initial`: the file of profiles' QoS, otherwise the vendor's. Throws Error(LAGOMETER_INVALID or
 /// LAGOMETER_UNSUPPORTED) that names the policy.
 dds::DataWriterQos writer_qos(const dds::DataWriterQos& initial, const lagometer_qos* qos, const Settings& settings,
                               const Type& type);

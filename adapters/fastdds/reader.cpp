@@ -10,7 +10,7 @@
 namespace lagometer::fastdds {
 namespace {
 
-// No middleware that is measured here cuts a smaller payload into fragments.
+// No measured middleware fragments a smaller payload.
 constexpr uint64_t kUnfragmentedBytes = 1024;
 
 dds::StatusMask listened(uint32_t dispatch, bool events) {
@@ -23,7 +23,7 @@ dds::StatusMask listened(uint32_t dispatch, bool events) {
   return mask;
 }
 
-// A sample of a registered type, of its own making.
+// A sample created by a registered type.
 std::shared_ptr<void> sample_of_type(const dds::TypeSupport& type) {
   return {type->createData(), [type](void* sample) { type->deleteData(sample); }};
 }
@@ -58,7 +58,7 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config)
 
 Reader::~Reader() {
   log_failure(reader_->set_listener(nullptr, dds::StatusMask::none()), "set_listener");
-  // Callbacks run under the reader's lock, which this call takes: after it none is under way, and none will begin.
+  // Callbacks run under the reader's lock, which this call takes: afterwards none is running and none will start.
   static_cast<void>(reader_->get_unread_count());
   for (Loan& loan : loans_) {
     if (loan.out) give_back(loan);
@@ -91,8 +91,8 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
   return LAGOMETER_OK;
 }
 
-// By sequence, not sample by sample: Fast DDS 2.9 returns from take_next_sample() before it clears the condition if the
-// history is empty, and a waitset would then spin.
+// By sequence, not sample by sample: if the history is empty, Fast DDS 2.9 returns from take_next_sample() before it
+// clears the condition, and a waitset would then spin.
 uint32_t Reader::take_once(lagometer_sample* samples, uint32_t stride, uint32_t begin, uint32_t most) {
   Loan& loan = free_loan();
   const bool stamped = stamped_layers_ != 0 && most > 0 && has_stamps(sample_at(samples, stride, begin));
@@ -101,7 +101,7 @@ uint32_t Reader::take_once(lagometer_sample* samples, uint32_t stride, uint32_t 
   return show_all(loan, samples, stride, begin);
 }
 
-// As take_once(), with what it takes to stamp it.
+// Like take_once(), plus what stamping needs.
 uint32_t Reader::take_stamped(Loan& loan, lagometer_sample* samples, uint32_t stride, uint32_t begin, uint32_t most) {
   const LayerNotes notes(LAGOMETER_LAYER_DESERIALISE, (stamped_layers_ & LAGOMETER_STAMPS_DESERIALISE) != 0);
   const lagometer_stamp entered = stamp_of(LAGOMETER_LAYER_TAKE);
@@ -143,8 +143,8 @@ uint32_t Reader::show_all(Loan& loan, lagometer_sample* samples, uint32_t stride
   return count;
 }
 
-// In Fast DDS 2.9 a GAP that strikes a sample of which only some fragments have come frees it, but leaves it in the
-// reader's queue; a take() with a loan would follow its null pointer and end the process. Such a sample has no writer.
+// In Fast DDS 2.9, if only some fragments of a sample have arrived, a GAP for it frees the sample but leaves it in the
+// reader's queue. A take() with a loan would follow its null pointer and end the process. Such a sample has no writer.
 // A read with a copy finds nothing to decode in it and removes it.
 void Reader::drop_stale_sample() {
   dds::SampleInfo info;
@@ -167,7 +167,7 @@ void Reader::show(const Loan& loan, int32_t index, lagometer_sample& sample) con
   sample.reception_clock = LAGOMETER_CLOCK_WALL;
   sample.signalled_ns = 0;
   sample.signalled_cpu = 0;
-  // A writer that shares its data may have reused the memory already: such a sample is no data any more.
+  // A writer that shares its data may have reused the memory already: such a sample is no longer data.
   if (!info.valid_data || (fixed_ && !reader_->is_sample_valid(data, &info))) {
     sample.flags = LAGOMETER_SAMPLE_NOT_DATA;
     sample.region_count = 0;
@@ -243,7 +243,7 @@ void Reader::on_requested_deadline_missed(dds::DataReader*, const dds::Requested
 }
 
 void Reader::on_requested_incompatible_qos(dds::DataReader*, const dds::RequestedIncompatibleQosStatus& status) {
-  if (on_policy_ != nullptr) on_policy_(user_, status.last_policy_id);  // numbered as in DDS
+  if (on_policy_ != nullptr) on_policy_(user_, status.last_policy_id);  // same numbers as in DDS
   on_event_(user_, LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
 }
 

@@ -30,14 +30,14 @@ class Reader final : private dds::DataReaderListener {
   void matched(lagometer_matched& out);
   void counters(lagometer_counters& out);
 
-  /// Whether a take() left data behind that no condition will tell of. Any thread.
+  /// Whether a take() left data behind that no condition will report. Any thread.
   [[nodiscard]] bool has_left_over() const noexcept;
   [[nodiscard]] dds::DataReader& vendor_reader() const noexcept { return *reader_; }
 
  private:
-  /// One take() under way: the samples and what is known of them, both lent by the middleware.
+  /// One take() in progress: the samples and their info, both loaned by the middleware.
   struct Loan {
-    dds::LoanableSequence<uint8_t> samples;  // of pointers to what the type makes, whatever that is
+    dds::LoanableSequence<uint8_t> samples;  // pointers to whatever the type creates
     dds::SampleInfoSeq infos;
     bool out = false;
   };
@@ -60,13 +60,13 @@ class Reader final : private dds::DataReaderListener {
   std::string topic_;
   bool fixed_;
   uint64_t bytes_max_;
-  uint64_t stamped_layers_ = 0;  // those that were asked for
+  uint64_t stamped_layers_ = 0;  // the requested ones
   void* user_;
   lagometer_data_function on_data_;
   lagometer_event_function on_event_;
   lagometer_policy_function on_policy_;
   std::array<Loan, 32> loans_;
-  std::shared_ptr<void> scratch_;  // where a stale sample is looked at; null if messages are too small to be fragmented
+  std::shared_ptr<void> scratch_;  // for reading stale samples; null if messages are too small to be fragmented
   std::atomic<bool> full_take_{false};
   dds::DataReader* reader_ = nullptr;  // the subscriber's
 };

@@ -52,7 +52,7 @@ IntraProcess intra_process(const json& value) {
               "fastdds: option intra_process must be full, user_data_only or off, not " + value.dump());
 }
 
-// Whether an option with two values has the second.
+// Whether an option with two values has the second one.
 bool second_of(const char* first, const char* second, const json& value, const std::string& key) {
   refuse(value != first && value != second,
          "option " + key + " must be " + first + " or " + second + ", not " + value.dump());
@@ -94,7 +94,7 @@ bool apply_number(const std::string& key, const json& value, Settings& settings)
 }
 
 void apply_options(const json& options, Settings& settings) {
-  // An option for the transport frees the profile's numbers that belong to another one.
+  // If an option selects the transport, numbers of the profile that belong to another transport are dropped.
   if (options.contains("transport")) {
     settings.transport = transport(options["transport"]);
     if (!settings.uses_sockets()) settings.socket_buffer_bytes = 0;
@@ -120,7 +120,7 @@ void apply_options(const json& options, Settings& settings) {
   }
 }
 
-// Fast DDS would log these and go on without the transport: the trial would then measure another one.
+// Fast DDS would log these and continue without the transport: the trial would then measure a different one.
 void check_transport(const Settings& settings) {
   const uint32_t message_bytes = settings.max_message_bytes == 0 ? kSocketMessageBytesMax : settings.max_message_bytes;
   const uint32_t segment_bytes = settings.shm_segment_bytes == 0 ? kShmSegmentBytesDefault : settings.shm_segment_bytes;
@@ -139,7 +139,7 @@ void check_transport(const Settings& settings) {
          "option shm_segment_bytes must be at least max_message_size, " + std::to_string(message_bytes));
 }
 
-// The vendor's server of 2.9 listens on UDP alone, and introduces clients of all domains to each other.
+// The vendor's server of 2.9 only listens on UDP, and introduces clients of all domains to each other.
 void check_discovery(const Settings& settings, uint32_t domain) {
   if (!settings.discovery_server) return;
   refuse(!settings.uses_udp(),
@@ -160,8 +160,8 @@ void check_security(const Settings& settings) {
                 "transport");
 }
 
-// Left alone, Fast DDS announces itself by multicast on every interface that is up. That is right where the only one is
-// a loopback with multicast, as in a private network namespace.
+// By default, Fast DDS announces itself by multicast on every interface that is up. That is right if the only one is a
+// loopback with multicast, as in a private network namespace.
 bool only_loopback_with_multicast() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return false;
@@ -188,7 +188,7 @@ void apply_network(const json& network, Settings& settings) {
     } else if (key == "address") {
       refuse(!value.is_string(), "network key address must be a text, not " + value.dump());
       settings.own_address = value.get<std::string>();
-    } else if (key != "hosts" && key != "trial") {  // multicast finds the others, and domains keep trials apart
+    } else if (key != "hosts" && key != "trial") {  // multicast finds the peers, and domains separate trials
       throw Error(LAGOMETER_INVALID,
                   "fastdds: unknown network key \"" + key + "\": use loopback, peers, address, hosts or trial");
     }

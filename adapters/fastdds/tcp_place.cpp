@@ -26,11 +26,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint16_t kFirstPort = 5100;  // as in the vendor's examples; below the ports that the kernel gives away
+constexpr uint16_t kFirstPort = 5100;  // as in the vendor's examples; below the ports that the kernel assigns
 constexpr uint16_t kPorts = 4096;
 
-// How long a participant that goes waits for others to go, too, which may not be about to; for what they send to be
-// over; and for those after it, of which each takes some 10 ms.
+// How long a leaving participant waits: for others to leave, too, which may not be about to; until what they send is
+// over; and for those after it, each of which takes some 10 ms.
 constexpr auto kOthersToo = std::chrono::milliseconds(250);
 constexpr auto kSilence = std::chrono::milliseconds(30);
 constexpr auto kLaterOnes = std::chrono::milliseconds(1000);
@@ -38,7 +38,7 @@ constexpr auto kLook = std::chrono::milliseconds(2);
 
 }  // namespace
 
-/// The list of who is there, as JSON, locked against the other participants of the trial.
+/// The list of present participants, as JSON, locked against the other participants of the trial.
 class TcpList {
  public:
   explicit TcpList(const std::string& file)
@@ -76,7 +76,7 @@ class TcpList {
 
 namespace {
 
-// Like the vendor's own socket: connections that just ended are no hindrance, somebody who listens is.
+// Like the vendor's own socket: recently ended connections don't matter, a listening socket does.
 bool is_free(uint16_t port) {
   const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;
@@ -88,7 +88,7 @@ bool is_free(uint16_t port) {
   return bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-// No port is given twice in a trial, as long as there are others: whoever still has it among the initial peers would
+// A trial does not reuse a port while others are free: a participant that still has it among its initial peers would
 // connect to it.
 uint16_t choose_port(uint16_t first) {
   for (uint16_t i = 0; i < kPorts; ++i) {
@@ -99,7 +99,7 @@ uint16_t choose_port(uint16_t first) {
                                          " to " + std::to_string(kFirstPort + kPorts - 1));
 }
 
-// The library ends the process if a port does not exist, so the highest that it derives is looked at first.
+// The library ends the process if a port does not exist, so this checks the highest one that it derives first.
 uint16_t logical_port(uint32_t domain, uint32_t participant) {
   const eprosima::fastrtps::rtps::PortParameters ports;
   const uint64_t highest = uint64_t{ports.portBase} + uint64_t{ports.domainIDGain} * domain +
@@ -111,16 +111,16 @@ uint16_t logical_port(uint32_t domain, uint32_t participant) {
 
 bool is(const TcpEnd& end, const json& member) { return member["participant"] == end.participant; }
 
-// A process that was killed stays in the list.
+// A killed process stays in the list.
 bool is_there(const json& member) { return !is_free(member["port"].get<uint16_t>()); }
 
-// Process numbers won't do: each worker may have a namespace of its own for them.
+// Process numbers would not work: each worker may have its own PID namespace.
 uint32_t this_process() {
   static const uint32_t drawn = std::random_device()();
   return drawn;
 }
 
-// Waits until the condition holds, or that long; how long is not exact.
+// Waits until the condition holds, or about this long.
 template <typename Condition>
 void wait_at_most(std::chrono::milliseconds longest, Condition holds) {
   const auto until = std::chrono::steady_clock::now() + longest;
@@ -134,7 +134,7 @@ TcpPlace::TcpPlace(std::string_view runtime_directory, uint32_t domain)
   refuse(runtime_directory.empty(), "transport tcp needs a runtime directory, in which participants find each other");
   const TcpList locked(file_);
   json list = locked.read();
-  participant_ = list["next"].get<uint32_t>();  // never given twice: a participant's GUID follows from it, too
+  participant_ = list["next"].get<uint32_t>();  // never reused: a participant's GUID depends on it, too
   own_.logical_port = logical_port(domain, participant_);
   list["next"] = participant_ + 1;
   locked.write(list);
@@ -188,7 +188,7 @@ std::vector<TcpPlace::Other> TcpPlace::others() const {
   const json list = TcpList(file_).read();
   std::vector<Other> result;
   for (const json& member : list["members"]) {
-    // Those of this process go in the order in which it closes them.
+    // Those of this process leave in the order in which it closes them.
     if (member["domain"] != domain_ || member["process"] == this_process() || !is_there(member)) continue;
     result.push_back({member["number"].get<uint32_t>(), member["leaves"].get<bool>()});
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A payload type as adapter.h has it: which middleware's type it is, and which sizes its messages have.
+// A payload type of adapter.h: the middleware's type for it, and the sizes of its messages.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,20 @@ class Type {
   /// Throws Error(LAGOMETER_INVALID or LAGOMETER_UNSUPPORTED) if there is no such type.
   Type(Context& context, const lagometer_type_config& config);
 
-  /// What a topic is called in DDS that lagometer calls `topic`.
+  /// The DDS name of lagometer's topic `topic`.
   [[nodiscard]] std::string topic_name(std::string_view topic) const;
   /// A message of the largest size; not for type fixed, whose memory is the middleware's.
   [[nodiscard]] std::unique_ptr<Message> make_message() const;
-  /// Throws Error(LAGOMETER_INVALID) if a message on this topic can't have so many bytes.
+  /// Throws Error(LAGOMETER_INVALID) if a message on this topic can't have this many bytes.
   void check(uint64_t bytes, const std::string& topic) const;
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] uint64_t bytes_max() const noexcept { return bytes_max_; }
   [[nodiscard]] bool fixed() const noexcept { return fixed_; }
-  /// Of a type with a key; else 0.
+  /// For a type with a key; otherwise 0.
   [[nodiscard]] uint32_t instances() const noexcept { return instances_; }
 
  private:
-  std::optional<ros2::Message> message_;  // none: lagometer's own
+  std::optional<ros2::Message> message_;  // nothing: lagometer's own
   std::string name_;                      // on the wire
   uint64_t bytes_max_;
   bool fixed_;

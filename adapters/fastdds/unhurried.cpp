@@ -16,7 +16,7 @@ bool set_policy(pid_t thread, int policy) {
   return sched_setscheduler(thread, policy, &none) == 0;
 }
 
-// Whether there were any that take turns.
+// Returns whether there were any SCHED_BATCH threads.
 bool make_all_ordinary() {
   bool any = false;
   std::error_code failed;
@@ -33,7 +33,7 @@ bool make_all_ordinary() {
 
 Unhurried::Unhurried() : changed_(sched_getscheduler(0) == SCHED_OTHER && set_policy(0, SCHED_BATCH)) {}
 
-// One that is still to be made ordinary may bear another, which the same look misses.
+// A thread that is still to be reset may start another one, which the same pass misses.
 Unhurried::~Unhurried() {
   if (!changed_) return;
   set_policy(0, SCHED_OTHER);

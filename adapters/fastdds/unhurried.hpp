@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets a thread run on while it wakes others of its process.
+// Lets a thread keep running while it wakes others of its process.
 #pragma once
 
 namespace lagometer::fastdds {
 
-/// While it lives, threads that are born to this one take turns with it instead of preempting it as they wake: Linux
-/// does not let a thread of SCHED_BATCH preempt. In the end all of them are ordinary threads again. Does nothing where
-/// the caller has another policy than the ordinary one, or may not change it.
+/// While it lives, threads started by this one take turns with it instead of preempting it when they wake: Linux does
+/// not let a SCHED_BATCH thread preempt. At the end all of them are normal threads again. Does nothing if the caller's
+/// policy is not the normal one, or must not be changed.
 class Unhurried {
  public:
   Unhurried();

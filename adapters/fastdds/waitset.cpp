@@ -26,7 +26,7 @@ void Waitset::attach(Reader& reader) {
   active_.reserve(readers_.size() + 1);
 }
 
-// A reader's condition is cleared by the first take(), even if that leaves data behind: hence the question before.
+// The first take() clears a reader's condition, even if it leaves data behind: hence the check before.
 lagometer_status Waitset::wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) {
   count = 0;
   const bool left_over =

@@ -20,9 +20,9 @@ class Waitset {
 
  private:
   std::vector<Reader*> readers_;
-  dds::ConditionSeq active_;  // kept, so that waiting allocates nothing
+  dds::ConditionSeq active_;  // kept, so that waiting does not allocate
   dds::GuardCondition triggered_;
-  dds::WaitSet waitset_;  // last: it lets go of the conditions first
+  dds::WaitSet waitset_;  // the last member: it releases the conditions first
 };
 
 }  // namespace lagometer::fastdds

@@ -13,7 +13,7 @@
 namespace lagometer::fastdds {
 namespace {
 
-// Where data sharing is "auto", only the segment tells whether it came about: the writer makes it, or does without.
+// With data sharing "auto", only the segment shows whether it is in use: the writer creates it, or does without.
 bool has_shared_segment(const rtps::GUID_t& writer) {
   std::ostringstream name;
   name << "/dev/shm/fast_datasharing_" << writer.guidPrefix << "_" << writer.entityId;
@@ -83,7 +83,7 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   if (loan_ != nullptr) throw Error(LAGOMETER_INVALID, "fastdds: one message at a time: commit or discard the last");
   if (!(writer_->loan_sample(loan_) == ReturnCode_t::RETCODE_OK)) {
     loan_ = nullptr;
-    rejected_.fetch_add(1, std::memory_order_relaxed);  // every payload of the writer's pool waits for its readers
+    rejected_.fetch_add(1, std::memory_order_relaxed);  // every payload of the writer's pool is waiting for its readers
     return LAGOMETER_REJECTED;
   }
   message.origin = origin_of_loan();
@@ -91,8 +91,9 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   return LAGOMETER_OK;
 }
 
-// Lent in any case, but LOANED is what nobody copies again. Transports copy. A reader of this process that is delivered
-// to by function call takes over the payload itself, unless that is shared with other processes: then 2.9 copies it.
+// The payload is always loaned, but LOANED means that nobody copies it again. Transports copy. A reader of this process
+// that gets it by function call takes over the payload itself, unless the payload is shared with other processes: then
+// 2.9 copies it.
 uint32_t Writer::origin_of_loan() const noexcept {
   const bool direct = settings().intra_process != IntraProcess::kOff;
   const bool near = direct && near_readers_.load(std::memory_order_relaxed) > 0;
@@ -105,7 +106,7 @@ uint32_t Writer::origin_of_loan() const noexcept {
 lagometer_status Writer::commit(lagometer_message& message) {
   if (keyed_) message_->set_key(message.instance);
   if (!fixed_) return publish(message_.get(), message);
-  // The loan is over once it is written: a reply may be there, and answered, before write() returns.
+  // The loan ends with the write: a reply may arrive, and be answered, before write() returns.
   void* sample = std::exchange(loan_, nullptr);
   const lagometer_status status = publish(sample, message);
   if (status == LAGOMETER_REJECTED) log_failure(writer_->discard_loan(sample), "discard_loan");
@@ -124,8 +125,8 @@ lagometer_status Writer::publish(void* sample, lagometer_message& message) {
               "fastdds: write on topic " + topic_ + " failed with return code " + std::to_string(code()));
 }
 
-// This write() is the one that tells the sequence. It does not tell why it failed: what is neither full nor late can't
-// happen to a writer that is enabled and has its type's samples, so every failure counts as rejected.
+// This write() is the one that returns the sequence. It does not say why it failed. Errors other than "full" or "late"
+// can't happen to an enabled writer with samples of its type, so every failure counts as rejected.
 lagometer_status Writer::publish_stamped(void* sample, lagometer_message& message) {
   rtps::WriteParams parameters;
   const LayerNotes notes(LAGOMETER_LAYER_SERIALISE, (stamped_layers_ & LAGOMETER_STAMPS_SERIALISE) != 0);
@@ -179,7 +180,7 @@ void Writer::counters(lagometer_counters& out) {
 void Writer::on_publication_matched(dds::DataWriter* writer, const dds::PublicationMatchedStatus& status) {
   const rtps::GUID_t reader = rtps::iHandle2GUID(status.last_subscription_handle);
   const rtps::GUID_t& own = writer->guid();
-  // The first two octets name the make.
+  // The first two octets identify the vendor.
   const bool foreign = !std::equal(own.guidPrefix.value, own.guidPrefix.value + 2, reader.guidPrefix.value);
   auto& readers = foreign ? foreign_readers_ : reader.is_on_same_process_as(own) ? near_readers_ : far_readers_;
   readers.fetch_add(status.current_count_change, std::memory_order_relaxed);
@@ -191,7 +192,7 @@ void Writer::on_offered_deadline_missed(dds::DataWriter*, const dds::OfferedDead
 }
 
 void Writer::on_offered_incompatible_qos(dds::DataWriter*, const dds::OfferedIncompatibleQosStatus& status) {
-  if (on_policy_ != nullptr) on_policy_(user_, status.last_policy_id);  // numbered as in DDS
+  if (on_policy_ != nullptr) on_policy_(user_, status.last_policy_id);  // same numbers as in DDS
   on_event_(user_, LAGOMETER_EVENT_INCOMPATIBLE_QOS, status.total_count);
 }
 

@@ -32,7 +32,7 @@ class Writer final : private dds::DataWriterListener {
   [[nodiscard]] const Context& context() const noexcept { return node_.context(); }
   [[nodiscard]] const Settings& settings() const noexcept { return node_.context().settings(); }
   [[nodiscard]] const dds::DataWriter& vendor_writer() const noexcept { return *writer_; }
-  /// Whether its payloads lie in shared memory that readers map, too.
+  /// Whether its payloads are in shared memory that readers also map.
   [[nodiscard]] bool shares_data() const noexcept { return shares_data_; }
 
  private:
@@ -45,24 +45,24 @@ class Writer final : private dds::DataWriterListener {
   [[nodiscard]] uint32_t origin_of_loan() const noexcept;
 
   Node& node_;
-  Type type_;  // its own, since who made it may let it go
+  Type type_;  // its own copy, because its creator may destroy the original
   std::string topic_;
   bool fixed_;
   bool keyed_;
-  uint64_t stamped_layers_ = 0;  // those that were asked for
+  uint64_t stamped_layers_ = 0;  // the requested ones
   void* user_;
   lagometer_event_function on_event_;
   lagometer_policy_function on_policy_;
-  std::unique_ptr<Message> message_;  // of any type but Fixed: what is sent, and borrow() shows
-  // Where a message of the size of the last one is written; sizes hardly ever change.
+  std::unique_ptr<Message> message_;  // any type but Fixed: the message that is sent, which borrow() returns
+  // Where to write a message with the size of the last one; sizes hardly ever change.
   uint64_t shaped_bytes_ = 0;
   uint32_t region_count_ = 0;
   lagometer_region regions_[LAGOMETER_REGIONS_MAX] = {};
-  void* loan_ = nullptr;                     // of type Fixed: what borrow() shows, the middleware's
+  void* loan_ = nullptr;                     // type Fixed: the middleware's memory that borrow() returns
   bool shares_data_ = false;                 // known once it is enabled
-  std::atomic<int32_t> near_readers_{0};     // of this process
-  std::atomic<int32_t> far_readers_{0};      // of others
-  std::atomic<int32_t> foreign_readers_{0};  // of another vendor
+  std::atomic<int32_t> near_readers_{0};     // in this process
+  std::atomic<int32_t> far_readers_{0};      // in other processes
+  std::atomic<int32_t> foreign_readers_{0};  // of other vendors
   std::atomic<uint64_t> rejected_{0};
   dds::DataWriter* writer_ = nullptr;  // the publisher's
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// faulty: wraps another adapter and damages what passes, in a way that is known beforehand. With nothing to inject
-// it is that adapter, one call deeper. README.md says what each fault does.
+// faulty: wraps another adapter and damages messages in a predictable way. With nothing to inject it is that adapter,
+// one call deeper. README.md describes each fault.
 #include "writer.hpp"
 
 namespace lagometer::faulty {
@@ -27,7 +27,7 @@ json described(const lagometer_adapter_table& table, uint32_t kind, const Object
   return value.is_object() ? value : json{{"settings", json::object()}, {"paste", json::array()}};
 }
 
-/// What the inner adapter says of itself, but for the lie that was asked for.
+/// What the inner adapter reports about itself, except for the requested lie.
 std::string pretending(const Faults& faults, json description) {
   if (!faults.pretend_transport.empty()) {
     description["transport"] = {{"within_process", {faults.pretend_transport}},
@@ -66,7 +66,7 @@ struct Traits {
     return R"({"settings":{},"paste":[]})";
   }
 
-  /// An extension would pass faults by, so none is offered.
+  /// An extension would bypass the faults, so none is offered.
   static const void* extension(uint32_t, void*, std::string_view) noexcept { return nullptr; }
 
  private:

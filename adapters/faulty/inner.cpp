@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 thread_local std::string failure;
 
-// Same host, but for its ear on failures: what the inner adapter says is wanted here, too.
+// The same host, but it listens to failures: the inner adapter's error texts are needed here, too.
 const lagometer_host& listening_host() {
   static const lagometer_host instance = [] {
     lagometer_host copy = *host;
@@ -62,8 +62,8 @@ std::string find_library(const std::string& over) {
   throw Error(LAGOMETER_INVALID, "faulty: no adapter '" + over + "' to wrap: looked for " + looked);
 }
 
-// Once per library: entering it writes where its own threads read. The inner adapter may be older than this one, or
-// newer: what it has not is null.
+// Once per library: entering it writes where its own threads read. The inner adapter may be older or newer than this
+// one: functions it does not have are null.
 lagometer_adapter_table enter(const std::string& file) {
   void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw Error(LAGOMETER_FAILED, std::string("faulty: can't open the adapter: ") + dlerror());

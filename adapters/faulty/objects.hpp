@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One object of the inner adapter each, with what is needed to pass calls on.
+// Each object of the inner adapter, with what is needed to forward calls.
 #pragma once
 
 #include <algorithm>
@@ -47,9 +47,9 @@ class Node {
 
 class Type {
  public:
-  static constexpr bool kTakesKeys = true;  // if the adapter within has them
+  static constexpr bool kTakesKeys = true;  // if the inner adapter has them
   Type(Context& context, const lagometer_type_config& config) : max_bytes(config.max_bytes), table_(context.table()) {
-    // Its faults look at the envelope, and know it as bytes alone.
+    // Its faults read the envelope, and only know it as bytes.
     if (const std::string_view name = view(config.name); name != "bytes" && name != "fixed")
       throw Error(LAGOMETER_UNSUPPORTED, "faulty: no type '" + std::string(name) + "'; valid: bytes, fixed");
     check_inner(table_.type_create(context.inner(), &config, &inner_));
@@ -66,14 +66,14 @@ class Type {
   lagometer_type* inner_ = nullptr;
 };
 
-/// The engine's configuration of an endpoint with the inner adapter's type in it.
+/// The engine's configuration of an endpoint, with the inner adapter's type in it.
 inline lagometer_endpoint_config unwrapped(const lagometer_endpoint_config& config) {
   lagometer_endpoint_config result = config;
   result.type = reinterpret_cast<Type*>(config.type)->inner();
   return result;
 }
 
-/// Receiving is left alone: the engine's functions are called by the inner adapter itself.
+/// Receiving is unchanged: the inner adapter itself calls the engine's functions.
 class Reader {
  public:
   Reader(Node& node, const lagometer_endpoint_config& config)
@@ -121,7 +121,7 @@ class Waitset {
     ++attached_;
   }
   lagometer_status wait(int64_t until_ns) { return table_.waitset_wait(inner_, until_ns); }
-  /// Of an inner adapter that can't say who is ready any of its readers may be.
+  /// If the inner adapter can't report which readers are ready, any of them may be.
   lagometer_status wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) {
     if (table_.waitset_wait_ready != nullptr)
       return table_.waitset_wait_ready(inner_, until_ns, places.data(), static_cast<uint32_t>(places.size()), &count);

@@ -13,7 +13,7 @@
 namespace lagometer::faulty {
 namespace {
 
-// The envelope of docs/PROTOCOL.md: who and which. It alone decides what strikes a message.
+// The envelope of docs/PROTOCOL.md: sender and sequence. Only it decides which faults affect a message.
 struct Envelope {
   uint16_t magic;
   uint8_t version;
@@ -23,7 +23,7 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == LAGOMETER_ENVELOPE_BYTES);
 constexpr uint8_t kProbe = 1;
-// Beyond what any trial sends, and the low byte, which marks the payload, stays.
+// Beyond what any trial sends; the low byte, which marks the payload, stays the same.
 constexpr uint64_t kStrayFrom = uint64_t{1} << 32U;
 constexpr uint64_t kLineBytes = 64;
 
@@ -33,7 +33,7 @@ Envelope envelope_of(const lagometer_message& message) {
   return envelope;
 }
 
-// Where a receiver looks: the mark in the last line, or, where a payload is too small for one, the envelope's magic.
+// Where a receiver checks: the mark in the last line or, if a payload is too small for one, the envelope's magic.
 void corrupt(lagometer_message& message) {
   const lagometer_region& last = message.regions[message.region_count - 1];
   const bool marked = message.region_count == 1 && last.size >= 2 * kLineBytes;
@@ -46,7 +46,7 @@ void sleep_for(int64_t duration_ns) {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
 }
 
-/// Burns so much time on this CPU: what sleeps comes back tens of microseconds late.
+/// Spins on this CPU: a sleep would end tens of microseconds late.
 void spin_for(int64_t duration_ns) {
   const int64_t end_ns = now_ns() + duration_ns;
   while (now_ns() < end_ns) {
@@ -58,7 +58,7 @@ void spin_for(int64_t duration_ns) {
 }
 
 void crash() {
-  prctl(PR_SET_DUMPABLE, 0);  // no core file: nothing is to be learnt from it
+  prctl(PR_SET_DUMPABLE, 0);  // no core file: nothing could be learnt from it
   std::signal(SIGSEGV, SIG_DFL);
   std::raise(SIGSEGV);
 }
@@ -107,13 +107,13 @@ lagometer_status Writer::commit_data(lagometer_message& message, uint32_t stream
   return status;
 }
 
-/// Accepted, and gone.
+/// Accepted, but lost.
 lagometer_status Writer::drop(lagometer_message& message) {
   table_.discard(inner_, &message);
   return LAGOMETER_OK;
 }
 
-/// Accepted, and sent after the next one.
+/// Accepted, but sent after the next one.
 lagometer_status Writer::hold(lagometer_message& message) {
   copy_out(message, held_);
   held_instance_ = LAGOMETER_HAS(&message, instance) ? message.instance : 0;
@@ -127,7 +127,7 @@ void Writer::send_held() {
   send(held_, held_instance_);
 }
 
-/// Another publisher's message, as it were: nobody has recorded that it was sent.
+/// Like another publisher's message: nobody has recorded that it was sent.
 void Writer::send_stray(uint64_t sequence, uint32_t instance) {
   sequence += kStrayFrom;
   std::memcpy(copy_.data() + offsetof(Envelope, sequence), &sequence, sizeof sequence);
@@ -142,7 +142,7 @@ void Writer::copy_out(const lagometer_message& message, std::vector<uint8_t>& pa
   }
 }
 
-/// One more message of the adapter's own; one that is rejected is lost, which is a fault, too.
+/// One more message of the adapter's own; if it is rejected it is lost, which is a fault, too.
 void Writer::send(const std::vector<uint8_t>& payload, uint32_t instance) {
   lagometer_message message{};
   message.size = sizeof message;
@@ -158,7 +158,7 @@ void Writer::send(const std::vector<uint8_t>& payload, uint32_t instance) {
   table_.commit(inner_, &message);
 }
 
-/// A token bucket: filled at limit_rate_hz, never fuller than limit_burst.
+/// A token bucket: filled at limit_rate_hz, never beyond limit_burst.
 bool Writer::over_the_limit() {
   if (faults_.limit_rate_hz <= 0.0) return false;
   const int64_t now = now_ns();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where faults strike: between the engine's commit and the inner adapter's.
+// Where faults are injected: between the engine's commit and the inner adapter's.
 #pragma once
 
 #include <vector>
@@ -38,7 +38,7 @@ class Writer {
   const lagometer_adapter_table& table_;
   const Faults& faults_;
   lagometer_writer* inner_ = nullptr;
-  std::vector<uint8_t> held_;  // the message that waits for the next one; its room is made once, before `enable`
+  std::vector<uint8_t> held_;  // the message that waits for the next one; allocated once, before `enable`
   std::vector<uint8_t> copy_;
   uint32_t held_instance_ = 0;
   bool holding_ = false;

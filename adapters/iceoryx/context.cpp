@@ -17,8 +17,8 @@ namespace {
 
 thread_local const char* error_name = nullptr;
 
-/// In place of iceoryx's own handler, which prints for every chunk that could not be had and, in the distributions'
-/// builds, aborts on errors that the caller also gets. What iceoryx can't go on after still ends the process.
+/// Replaces iceoryx's own handler, which prints for every chunk that it could not get and, in the distributions'
+/// builds, aborts on errors that the caller also gets. Errors that iceoryx can't continue after still end the process.
 void note_error(const iox::Error error, const std::function<void()>& /*unused*/, const iox::ErrorLevel level) {
   error_name = iox::ErrorHandler::toString(error);
   if (level != iox::ErrorLevel::FATAL) return;
@@ -41,8 +41,8 @@ iox::capro::IdString_t identifier(const std::string& text) {
   return {iox::cxx::TruncateToCapacity, text.c_str(), text.size()};
 }
 
-/// Once in a process. iceoryx waits a minute for a RouDi that does not run and then ends the process, so it is looked
-/// for before.
+/// Once per process. If RouDi is not running, iceoryx waits a minute for it and then ends the process, so this checks
+/// first.
 void start_runtime() {
   roudi::require("iceoryx");
   static const iox::cxx::GenericRAII handler = iox::ErrorHandler::setTemporaryErrorHandler(note_error);

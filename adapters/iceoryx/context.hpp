@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Context, node and type of the iceoryx adapter. A process has one runtime, registered at RouDi when the first context
-// is made and until the process ends; contexts differ in the instance that their services are offered under.
+// Context, node and type of the iceoryx adapter. A process has one runtime, registered at RouDi from the first context
+// until the process ends; contexts differ in the instance under which they offer their services.
 #pragma once
 
 #include <iceoryx_posh/capro/service_description.hpp>
@@ -23,13 +23,13 @@ inline constexpr floor::Abilities abilities{.adapter = "iceoryx",
 
 class Context {
  public:
-  /// Registers the process at RouDi. Throws lagometer::Error if RouDi does not run.
+  /// Registers the process at RouDi. Throws lagometer::Error if RouDi is not running.
   explicit Context(const lagometer_context_config& config);
   void enable() noexcept {}
 
-  /// What a topic is called in iceoryx: service (the type), instance (the domain), event (the topic).
+  /// A topic's name in iceoryx: service (the type), instance (the domain), event (the topic).
   [[nodiscard]] iox::capro::ServiceDescription service(const PayloadType& type, const std::string& topic) const;
-  /// iceoryx's own thread for callbacks, started when first asked for.
+  /// iceoryx's own thread for callbacks, started on first use.
   iox::popo::Listener& listener();
 
  private:
@@ -41,7 +41,7 @@ class Context {
 using Node = PlainNode<Context>;
 using Type = floor::Type<Context, abilities>;
 
-/// The last error that iceoryx reported on this thread, by its name; null if none since forget_error().
+/// The name of the last error that iceoryx reported on this thread; null if there was none since forget_error().
 const char* last_error() noexcept;
 void forget_error() noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an endpoint was asked for, and what that is called in iceoryx.
+// The requested settings of an endpoint, and its names in iceoryx.
 #pragma once
 
 #include <iceoryx_posh/popo/publisher_options.hpp>
@@ -11,14 +11,14 @@
 
 namespace lagometer::iceoryx {
 
-/// A subscriber's queue and a publisher's history are compiled into iceoryx with these lengths.
+/// These lengths of a subscriber's queue and a publisher's history are compiled into iceoryx.
 inline constexpr uint32_t queue_max = iox::MAX_SUBSCRIBER_QUEUE_CAPACITY;
 inline constexpr uint32_t history_max = iox::MAX_PUBLISHER_HISTORY;
 
-/// Where the caller left a quality open, iceoryx's own defaults stand: a queue of 256, no history, the oldest message
-/// makes room for the newest.
+/// If the caller left a policy open, iceoryx's own defaults apply: a queue of 256, no history, the oldest message makes
+/// room for the newest.
 struct Endpoint {
-  /// Throws lagometer::Error for what iceoryx has no means for.
+  /// Throws lagometer::Error for settings that iceoryx can't provide.
   explicit Endpoint(const lagometer_endpoint_config& config);
 
   [[nodiscard]] iox::popo::PublisherOptions publisher_options() const;

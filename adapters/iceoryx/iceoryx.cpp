@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eclipse iceoryx 2.0 through its C++ interface. What it offers is in adapter.json, what it can't in README.md.
+// Eclipse iceoryx 2.0 through its C++ interface. adapter.json lists what it supports, README.md what it can't do.
 #include <iceoryx_versions.hpp>
 
 #include "context.hpp"

@@ -30,8 +30,8 @@ void Reader::enable() {
     return;
   }
   iox::popo::SubscriberOptions options = endpoint_.subscriber_options();
-  // RouDi connects at once what subscribes from the start, and the rest at its next look, up to 100 ms later. Where
-  // iceoryx's thread is to see the very first message, it has to listen before there can be one.
+  // RouDi connects subscribers that subscribe from the start at once, others at its next scan, up to 100 ms later. If
+  // iceoryx's thread must see the very first message, it has to listen before there can be one.
   const bool listens = endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER;
   options.subscribeOnCreate = !listens;
   subscriber_ =
@@ -86,7 +86,7 @@ void Reader::show(const void* payload, const iox::mepoo::ChunkHeader& header, la
   was_passed(memory);
   sample.flags = LAGOMETER_SAMPLE_LOANED;
   sample.region_count = 1;
-  // Read-only for the engine; the type of a region has no const.
+  // The engine only reads; the type of a region has no const.
   sample.regions[0] = {static_cast<uint8_t*>(memory), header.userPayloadSize()};
   sample.writer_id = static_cast<uint64_t>(header.originId());
   sample.middleware_sequence = header.sequenceNumber() + 1;  // iceoryx counts from 0, which here means unknown

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A subscriber of iceoryx: shows the publishers' chunks themselves, read-only. Or the receiving end of a service.
+// A subscriber of iceoryx: returns the publishers' chunks themselves, read-only. Or the receiving end of a service.
 #pragma once
 
 #include <iceoryx_posh/mepoo/chunk_header.hpp>
@@ -26,7 +26,7 @@ class Reader {
   void counters(lagometer_counters& out) const noexcept { out.present = 0; }
   [[nodiscard]] nlohmann::json describe() const;
 
-  /// Of a subscriber, after enable().
+  /// The subscriber, after enable().
   [[nodiscard]] iox::popo::UntypedSubscriber* subscriber() const noexcept { return subscriber_.get(); }
   /// Null: a subscriber.
   [[nodiscard]] ServiceEnd* service() const noexcept { return service_.get(); }

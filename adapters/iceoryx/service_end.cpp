@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t alignment = iox::CHUNK_DEFAULT_USER_PAYLOAD_ALIGNMENT;
 
-/// Throws Error for what services of iceoryx have no means for.
+/// Throws Error for settings that iceoryx's services can't provide.
 Endpoint service_endpoint(const lagometer_endpoint_config& config) {
   Endpoint endpoint(config);
   const std::string where = " (service '" + endpoint.topic + "')";
@@ -23,7 +23,7 @@ Endpoint service_endpoint(const lagometer_endpoint_config& config) {
   return endpoint;
 }
 
-/// Its depth; left open: as iceoryx ships it.
+/// Its depth; if left open: iceoryx's default.
 uint64_t queue_of(const Endpoint& endpoint, uint64_t usual) {
   if (endpoint.depth_left_open) return usual;
   if (endpoint.depth <= service_queue_max) return endpoint.depth;
@@ -53,11 +53,11 @@ class ClientEnd final : public ServiceEnd {
     options_.responseQueueCapacity = queue_of(receives_, options_.responseQueueCapacity);
   }
 
-  /// No reply comes before there is a request, so that it may connect before anybody listens.
+  /// No reply comes before there is a request, so it may connect before anybody listens.
   void open() override {
     if (client_) return;
     client_.emplace(context_.service(request_.type, request_.topic), options_);
-    // A chunk for the largest, so that what fits into no mempool is told now.
+    // Loans the largest chunk, so that an error about missing mempools comes now.
     forget_error();
     void* const largest = loan(static_cast<uint32_t>(request_.type.bytes_max));
     if (largest == nullptr)
@@ -120,16 +120,16 @@ class ClientEnd final : public ServiceEnd {
   Endpoint request_;
   iox::popo::ClientOptions options_;
   std::optional<iox::popo::UntypedClient> client_;
-  std::mutex mutex_;  // until the start, probes are sent by another thread than the one that takes
+  std::mutex mutex_;  // until the start, one thread sends probes and another takes
   int64_t requests_ = 0;
 };
 
 class ServerEnd final : public ServiceEnd {
  public:
   ServerEnd(Context& context, Endpoint request, const Endpoint& reply) : ServiceEnd(context, std::move(request)) {
-    queue_of(reply, 0);  // it is the client that has this queue
+    queue_of(reply, 0);  // the client has this queue
     options_.requestQueueCapacity = queue_of(receives_, options_.requestQueueCapacity);
-    // Where iceoryx's thread is to see the very first request, it has to listen before there can be one.
+    // If iceoryx's thread must see the very first request, it has to listen before there can be one.
     options_.offerOnCreate = receives_.dispatch != LAGOMETER_DISPATCH_LISTENER;
   }
 
@@ -170,7 +170,7 @@ class ServerEnd final : public ServiceEnd {
     const auto request = server_->take();
     if (request.has_error()) return nullptr;
     const auto place = std::find(unanswered_.begin(), unanswered_.end(), nullptr);
-    if (place == unanswered_.end()) {  // iceoryx gave more than it says; without a place it could not be answered
+    if (place == unanswered_.end()) {  // iceoryx gave more than its limit; without a place it could not be answered
       server_->releaseRequest(request.value());
       return nullptr;
     }
@@ -185,7 +185,7 @@ class ServerEnd final : public ServiceEnd {
     return describe_queue("ServerOptions.requestQueueCapacity", options_.requestQueueCapacity,
                           iox::popo::ServerOptions().requestQueueCapacity);
   }
-  /// iceoryx tells whether there are clients, not how many.
+  /// iceoryx reports whether there are clients, not how many.
   [[nodiscard]] std::optional<uint32_t> counterparts() const noexcept override { return std::nullopt; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client or a server of iceoryx, which its writer and its reader share: requests and replies are chunks of RouDi's
-// pools, as messages are.
+// A client or a server of iceoryx, shared by its writer and its reader: requests and replies are chunks of RouDi's
+// pools, like messages.
 #pragma once
 
 #include <iceoryx_posh/popo/untyped_client.hpp>
@@ -17,7 +17,7 @@
 
 namespace lagometer::iceoryx {
 
-/// A client's queue of replies is compiled into iceoryx with this length.
+/// This length of a client's reply queue is compiled into iceoryx.
 inline constexpr uint32_t service_queue_max = iox::MAX_RESPONSE_QUEUE_CAPACITY;
 
 class ServiceEnd {
@@ -26,29 +26,29 @@ class ServiceEnd {
   ServiceEnd(const ServiceEnd&) = delete;
   ServiceEnd& operator=(const ServiceEnd&) = delete;
 
-  /// Makes the port, by whichever end is enabled first.
+  /// Creates the port; called by whichever end is enabled first.
   virtual void open() = 0;
-  /// Has iceoryx's thread call back from now on: before there can be anything.
+  /// Has iceoryx's thread call back from now on; called before any message can arrive.
   virtual void listen(iox::popo::Listener& listener) = 0;
   virtual void stop_listening(iox::popo::Listener& listener) noexcept = 0;
-  /// False: the wait set has no room.
+  /// Returns false if the wait set has no room.
   virtual bool join(iox::popo::WaitSet<>& waitset) = 0;
 
-  /// What is to be written; null: no chunk is free.
+  /// Memory to write to; null: no chunk is free.
   virtual void* loan(uint32_t bytes) = 0;
-  /// False: nobody is there to get it.
+  /// Returns false if nobody is there to get it.
   virtual bool send(void* payload) noexcept = 0;
   virtual void discard(void* payload) noexcept = 0;
-  /// What is loaned next answers this request. Errors: it was answered; the end is no server's.
+  /// The next loan answers this request. Errors: it was already answered; the end is not a server's.
   virtual void answer(const void* request) = 0;
 
-  /// Null: there is nothing, or as much is taken as may be.
+  /// Null: there is nothing, or the maximum is already taken.
   virtual const void* take() noexcept = 0;
   virtual void release(const void* payload) noexcept = 0;
 
-  /// How many are at the other end, if iceoryx tells.
+  /// How many are at the other end, if iceoryx reports it.
   [[nodiscard]] virtual std::optional<uint32_t> counterparts() const noexcept = 0;
-  /// Of its queue.
+  /// The settings of its queue.
   [[nodiscard]] virtual nlohmann::json describe() const = 0;
 
  protected:
@@ -56,7 +56,7 @@ class ServiceEnd {
   void on_data() const noexcept { receives_.on_data(receives_.user); }
 
   Context& context_;
-  Endpoint receives_;  // the end that receives: of a client its replies
+  Endpoint receives_;  // the receiving end: for a client, of its replies
 };
 
 std::shared_ptr<ServiceEnd> make_client_end(Context& context, const lagometer_endpoint_config& request,

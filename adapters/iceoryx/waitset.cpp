@@ -12,7 +12,7 @@ Waitset::Waitset(Context& /*unused*/) {
 }
 
 void Waitset::attach(Reader& reader) {
-  // A reader's subscriber comes to be in enable(), so it is attached when the first wait needs it.
+  // enable() creates a reader's subscriber, so it is attached when the first wait needs it.
   pending_.push_back(&reader);
 }
 
@@ -39,7 +39,7 @@ lagometer_status Waitset::wait(int64_t until_ns) {
     static_cast<void>(waitset_.wait());
     return LAGOMETER_OK;
   }
-  // The wait is relative here, and on the wall clock inside of iceoryx; it can end early, then it is begun again.
+  // The wait is relative here, and uses the wall clock inside iceoryx; if it ends early, it is restarted.
   constexpr int64_t kLongest_ns = int64_t{1} << 40;
   for (int64_t now = now_ns();; now = now_ns()) {
     const auto left_ns = static_cast<uint64_t>(std::clamp<int64_t>(until_ns - now, 0, kLongest_ns));

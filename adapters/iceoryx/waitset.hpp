@@ -26,7 +26,7 @@ class Waitset {
 
   std::vector<Reader*> pending_;  // attached, but not enabled yet
   iox::popo::WaitSet<> waitset_;
-  iox::popo::UserTrigger trigger_;  // destroyed first: it lets go of the wait set
+  iox::popo::UserTrigger trigger_;  // destroyed first: it detaches from the wait set
 };
 
 }  // namespace lagometer::iceoryx

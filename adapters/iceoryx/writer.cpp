@@ -21,7 +21,7 @@ ChunkHeader* header_of(const lagometer_message& message) noexcept {
   return static_cast<ChunkHeader*>(message.adapter_data);
 }
 
-/// RouDi's pools as its configuration file would name them.
+/// RouDi's pools in the form of its configuration file.
 std::string pools_as_toml(const iox::mepoo::MemoryManager& memory) {
   std::string text = "[general]\nversion = 1\n[[segment]]\n";
   for (uint32_t pool = 0; pool < memory.getNumberOfMemPools(); ++pool) {
@@ -135,8 +135,8 @@ bool Writer::has_room() const noexcept {
   });
 }
 
-// iceoryx's own publishing waits for room in the same way, but without an end: a subscriber that takes nothing any more
-// would keep the node for ever. So it is waited here, for as long as was asked for, and published when there is room.
+// iceoryx's own publishing also waits for room, but without limit: a subscriber that no longer takes anything would
+// block the node forever. So this waits, for the requested time, and publishes when there is room.
 bool Writer::wait_for_room() const noexcept {
   if (has_room()) return true;
   if (!endpoint_.reliable) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A publisher of iceoryx: lends chunks of RouDi's pools, and hands them to the subscribers' queues. Or the sending end
+// A publisher of iceoryx: loans chunks of RouDi's pools, and passes them to the subscribers' queues. Or the sending end
 // of a service.
 #pragma once
 
@@ -16,7 +16,7 @@ class Writer {
   Writer(Node& node, const lagometer_endpoint_config& config);
   /// An end of a service.
   Writer(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service);
-  /// Of a server: the next message answers this request. Errors: it was answered.
+  /// Servers: the next message answers this request. Errors: it was already answered.
   void answer(const lagometer_sample& request);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -43,7 +43,7 @@ class Writer {
   Context& context_;
   Endpoint endpoint_;
   std::shared_ptr<ServiceEnd> service_;
-  iox::popo::PublisherPortData* data_ = nullptr;  // in shared memory, RouDi's
+  iox::popo::PublisherPortData* data_ = nullptr;  // RouDi's, in shared memory
   std::optional<iox::popo::PublisherPortUser> port_;
   std::atomic<uint64_t> rejected_{0};
 };

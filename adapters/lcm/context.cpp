@@ -15,13 +15,13 @@ constexpr int64_t never_ns = std::numeric_limits<int64_t>::max();
 constexpr std::string_view vendor_url = "udpm://239.255.76.67:7667?ttl=0";
 constexpr int matched_buffer_bytes = 4 << 20;
 
-// Ports below those that the kernel gives away: a block for each trial, in it a port for each domain. Groups would not
-// do: a socket gets what is sent to its port for any group that somebody on the host has joined.
+// Ports below those that the kernel assigns: a block for each trial, with a port for each domain. Groups would not
+// work: a socket gets everything sent to its port for any group that anybody on the host has joined.
 constexpr uint32_t first_port = 10'000;
 constexpr uint32_t ports_per_trial = 256;
 constexpr uint32_t trials = 80;
 
-/// FNV-1a: the same in every process of a trial, which std::hash does not promise.
+/// FNV-1a: the same in every process of a trial, which std::hash does not guarantee.
 uint32_t hash(std::string_view text) noexcept {
   uint32_t value = 2'166'136'261U;
   for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 16'777'619U;
@@ -33,7 +33,7 @@ std::string make_url(const lagometer_context_config& config, const Choices& choi
     throw Error(LAGOMETER_INVALID, "lcm: the domain must be 0 to " + std::to_string(ports_per_trial - 1) + ", not " +
                                        std::to_string(config.domain));
   }
-  // Each host has a folder of its own for the trial, so between hosts the trial has a name.
+  // Each host has its own folder for the trial, so across hosts the trial has a name.
   std::string trial_name(view(config.runtime_directory));
   const bool between_hosts =
       !view(config.network).empty() && nlohmann::json::parse(view(config.network)).contains("address");
@@ -107,7 +107,7 @@ lagometer_status Waitset::wait(int64_t until_ns) {
     set_.watch(instance_->descriptor());
     watches_ = true;
   }
-  // What was handled on the way to another reader's message lies with the reader, where LCM knows nothing of it.
+  // Messages handled on the way to another reader's message wait with their reader, where LCM does not know about them.
   const auto has_data = [](const Reader* reader) { return reader->has_data(); };
   if (std::any_of(readers_.begin(), readers_.end(), has_data)) return LAGOMETER_OK;
   switch (set_.wait(until_ns)) {

@@ -21,7 +21,7 @@ inline constexpr brokerless::Abilities abilities{.adapter = "lcm",
                                                  .keep_all = false,
                                                  .payload_bytes_max = LCM_MAX_MESSAGE_SIZE};
 
-/// The options of a plan, checked. Errors: one that is unknown or out of its bounds.
+/// The options of a plan, checked. Errors: an option is unknown or out of bounds.
 struct Choices {
   explicit Choices(std::string_view text);
   std::optional<int> receive_buffer_bytes;
@@ -35,7 +35,7 @@ class Context {
   ~Context();
   void enable() noexcept {}
 
-  /// What its writers publish through and its listeners are called by.
+  /// What its writers publish through, and what calls its listeners.
   [[nodiscard]] const std::shared_ptr<Instance>& instance() const noexcept { return instance_; }
   /// Starts, once, the thread that calls listeners. Needs a subscription.
   void serve_listeners();
@@ -58,7 +58,7 @@ using Type = brokerless::Type<Context, abilities>;
 
 class Reader;
 
-/// Its readers share an instance, handled by the thread that waits here and takes.
+/// Its readers share an instance; the thread that waits here and takes handles it.
 class Waitset {
  public:
   explicit Waitset(Context& context) : instance_(context.new_instance()) {}
@@ -73,7 +73,7 @@ class Waitset {
   std::vector<Reader*> readers_;
 };
 
-/// Topics are LCM's channels. Errors: LCM takes no name as long as this.
+/// Topics are LCM's channels. Errors: the name is too long for LCM.
 std::string to_channel(const std::string& topic);
 
 }  // namespace lagometer::lcm

@@ -13,7 +13,7 @@ namespace lagometer::lcm {
 
 namespace {
 
-/// A channel's name as the regular expression that matches it alone.
+/// A channel's name as a regular expression that only matches it.
 std::string as_pattern(const std::string& channel) {
   std::string pattern;
   for (const char c : channel) {
@@ -64,7 +64,7 @@ void Instance::subscribe(const std::string& channel, Subscriber& subscriber, int
 void Instance::unsubscribe(Subscriber& subscriber) noexcept {
   leaving_.fetch_add(1);
   {
-    // LCM alone does not do: it may call a handler that it looked up just before the handler was removed.
+    // LCM alone is not enough: it may call a handler that it looked up just before the handler was removed.
     const std::scoped_lock lock(handling_);
     std::erase_if(subscriptions_, [&](const Subscription& each) {
       if (each.subscriber != &subscriber) return false;
@@ -77,7 +77,7 @@ void Instance::unsubscribe(Subscriber& subscriber) noexcept {
 }
 
 void Instance::handle() {
-  // A mutex knows no order: whoever leaves would have to be lucky while messages keep coming.
+  // A mutex is not fair: a leaving subscriber would have to be lucky while messages keep coming.
   for (uint32_t leaving = leaving_.load(); leaving != 0; leaving = leaving_.load()) leaving_.wait(leaving);
   const std::scoped_lock lock(handling_);
   if (lcm_handle(lcm_) < 0) throw Error(LAGOMETER_FAILED, "lcm: lcm_handle() failed; it says why on standard error");

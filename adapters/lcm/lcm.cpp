@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LCM's provider udpm through its C API, on raw bytes: no lcm-gen. What it can't is in README.md.
+// LCM's provider udpm through its C API, on raw bytes: no lcm-gen. README.md lists what it can't do.
 #include "reader.hpp"
 #include "writer.hpp"
 
@@ -17,7 +17,7 @@ struct Traits {
 
   static std::string probe(std::string_view options) {
     static_cast<void>(Choices(options));
-    // The library does not tell its version: this is its header's.
+    // The library does not report its version: this is its header's.
     const std::string version = std::to_string(LCM_MAJOR_VERSION) + "." + std::to_string(LCM_MINOR_VERSION) + "." +
                                 std::to_string(LCM_MICRO_VERSION);
     const nlohmann::json result{{"version", version},

@@ -11,7 +11,7 @@ namespace lagometer::lcm {
 
 namespace {
 
-/// Places for messages on their way from the handler to the taker: some, but no heap of large ones.
+/// Places for messages on their way from the handler to the taker: a few, but not many large ones.
 uint32_t count_places(uint64_t bytes_max) noexcept {
   constexpr uint64_t together_bytes = 16ULL << 20;
   return static_cast<uint32_t>(std::clamp<uint64_t>(together_bytes / bytes_max, 2, 32));
@@ -60,7 +60,7 @@ void Reader::receive(const lcm_recv_buf_t& buffer) noexcept {
   Place& place = places_[next_filled_];
   place.handler_ns = now_ns();
   if (!endpoint_.type.accepts(buffer.data_size)) return wrong_bytes_.store(buffer.data_size);
-  if (!has_room()) return;  // a listener that does not take
+  if (!has_room()) return;  // the listener does not take
   place.handler_cpu = static_cast<uint32_t>(sched_getcpu());
   std::memcpy(place.payload.data(), buffer.data, buffer.data_size);
   place.bytes = buffer.data_size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A subscriber: one LCM subscription, whose handler copies each message out of LCM's buffer, as the decoding functions
-// that lcm-gen writes do.
+// A subscriber: one LCM subscription, whose handler copies each message out of LCM's buffer, like the decoding
+// functions that lcm-gen generates.
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,10 @@ class Reader final : public Subscriber {
   Reader& operator=(const Reader&) = delete;
   ~Reader() override;
   void enable();
-  /// A waitset's instance serves this reader from now on. Before enable.
+  /// A waitset's instance serves this reader from now on. Call it before enable.
   void join(std::shared_ptr<Instance> instance);
 
-  /// At most one message: it is handed over before the next is handled.
+  /// At most one message: it is delivered before the next is handled.
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
   void release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept;
   void matched(lagometer_matched& out) const noexcept;
@@ -32,11 +32,11 @@ class Reader final : public Subscriber {
 
   void receive(const lcm_recv_buf_t& buffer) noexcept override;
   [[nodiscard]] bool has_room() const noexcept override;
-  /// A message was handled and not taken.
+  /// A message was handled but not taken.
   [[nodiscard]] bool has_data() const noexcept;
 
  private:
-  /// A message between its handler's call and its release. Filled by the handling thread, freed by the taking one.
+  /// A message between its handler's call and its release. The handling thread fills it, the taking one frees it.
   struct Place {
     enum class State : uint8_t { free, filled, taken };
     std::atomic<State> state{State::free};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A publisher: a channel, and the buffer that is given to lcm_publish().
+// A publisher: a channel, and the buffer that is passed to lcm_publish().
 #pragma once
 
 #include <atomic>

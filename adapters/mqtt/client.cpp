@@ -15,8 +15,8 @@ namespace lagometer::mqtt {
 
 namespace {
 
-constexpr auto kLongest = std::chrono::seconds(10);  // for an answer of the broker
-constexpr int kRefused = 128;                        // granted to a subscription that is not
+constexpr auto kLongest = std::chrono::seconds(10);  // for an answer from the broker
+constexpr int kRefused = 128;                        // granted for a subscription that was refused
 
 std::string at(const std::string& host) { return host + ":" + std::to_string(kBrokerPort); }
 
@@ -29,7 +29,7 @@ int socket_option(int socket, int level, int option) noexcept {
   return value;
 }
 
-/// Set up once for the process; the library counts and would tear down what other clients still use.
+/// Set up once per process; the library counts, and would tear down what other clients still use.
 void start_library() {
   static const int code = mosquitto_lib_init();
   if (code != MOSQ_ERR_SUCCESS) throw Error(LAGOMETER_FAILED, "mqtt: starting libmosquitto: " + reason_of(code));
@@ -39,7 +39,7 @@ void start_library() {
 
 Client::Client(const Settings& settings, Run run) : run_(run), settings_(settings) {
   start_library();
-  // No name: the broker makes one, so that no two clients can have the same.
+  // No name: the broker assigns one, so that no two clients can have the same.
   handle_.reset(mosquitto_new(nullptr, true, this));
   if (handle_ == nullptr) throw_system_error("mqtt: making a client");
   set_callbacks();
@@ -73,7 +73,7 @@ void Client::set_callbacks() noexcept {
 void Client::size_buffers() {
   const int bytes = settings_.socket_buffer_bytes;
   if (bytes == 0) return;
-  // The forced option passes the system's limit and needs CAP_NET_ADMIN.
+  // The forced option exceeds the system's limit and needs CAP_NET_ADMIN.
   for (const auto& [forced, plain] : {std::pair{SO_SNDBUFFORCE, SO_SNDBUF}, std::pair{SO_RCVBUFFORCE, SO_RCVBUF}}) {
     if (setsockopt(socket(), SOL_SOCKET, forced, &bytes, sizeof bytes) != 0 &&
         setsockopt(socket(), SOL_SOCKET, plain, &bytes, sizeof bytes) != 0) {

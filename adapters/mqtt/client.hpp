@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to the broker. It is run by libmosquitto's own thread (mosquitto_loop_start), or by whoever takes from
-// it, through the calls that libmosquitto has for an application's own loop (mosquitto_socket, mosquitto_loop_read).
+// One connection to the broker. It is run by libmosquitto's own thread (mosquitto_loop_start), or by the thread that
+// takes from it, through libmosquitto's calls for an application's own loop (mosquitto_socket, mosquitto_loop_read).
 #pragma once
 
 #include <mosquitto.h>
@@ -20,7 +20,7 @@
 
 namespace lagometer::mqtt {
 
-/// Who gets the messages of one topic.
+/// A receiver of one topic's messages.
 class Receiver {
  public:
   explicit Receiver(std::string topic) : topic_(std::move(topic)) {}
@@ -28,7 +28,8 @@ class Receiver {
   Receiver& operator=(const Receiver&) = delete;
   virtual ~Receiver() = default;
   [[nodiscard]] const std::string& topic() const noexcept { return topic_; }
-  /// A message has come; it is libmosquitto's and valid during this call. [thread: the one that runs the client]
+  /// A message has arrived; it belongs to libmosquitto and is valid during this call. [thread: the one that runs the
+  /// client]
   virtual void arrived(const mosquitto_message& message) noexcept = 0;
 
  private:
@@ -45,9 +46,9 @@ class Client {
   Client& operator=(const Client&) = delete;
   ~Client();
 
-  /// Returns when the broker has acknowledged the subscription. The slot is for unsubscribe().
+  /// Returns when the broker has acknowledged the subscription. Pass the slot to unsubscribe().
   uint32_t subscribe(Receiver& receiver, int quality);
-  /// Returns when the receiver gets nothing any more. [thread: any but the one that runs the client]
+  /// Returns when the receiver no longer gets anything. [thread: any but the one that runs the client]
   void unsubscribe(const Receiver& receiver, uint32_t slot) noexcept;
   void publish(const std::string& topic, const uint8_t* data, uint64_t bytes, int quality);
 
@@ -57,7 +58,7 @@ class Client {
   void read();
   void write();
 
-  /// Adds what is in force at the socket to the settings of an endpoint's description.
+  /// Adds the socket's effective settings to those in an endpoint's description.
   void describe(nlohmann::json& settings) const;
 
  private:
@@ -72,7 +73,7 @@ class Client {
 
   void set_callbacks() noexcept;
   void size_buffers();
-  /// Waits until `happened` holds, running the client if nobody else does. `what` goes into the error.
+  /// Waits until `happened` is true, and runs the client if nobody else does. The error text contains `what`.
   void await(const std::function<bool()>& happened, const std::string& what);
   void check(int code, const std::string& what) const;
 
@@ -80,13 +81,13 @@ class Client {
   Settings settings_;
   CallbackSlots<Receiver, 1024> receivers_;
   std::atomic<bool> closing_{false};
-  std::mutex subscribing_;             // one at a time, with the counts below
+  std::mutex subscribing_;             // one at a time, also guards the counts below
   std::map<std::string, int> counts_;  // of receivers by topic
-  std::mutex mutex_;                   // guards what follows: answers of the broker
+  std::mutex mutex_;                   // guards what follows: the broker's answers
   std::condition_variable answered_;
   std::optional<int> connected_;
-  std::map<int, int> granted_;  // quality by message number of the request
-  // Last, so that its thread, if the constructor could not end, is gone before what it uses.
+  std::map<int, int> granted_;  // quality of service by message number of the request
+  // The last member: if the constructor fails, its thread ends before the members that it uses.
   std::unique_ptr<mosquitto, Destroy> handle_;
 };
 

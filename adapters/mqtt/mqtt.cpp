@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MQTT 3.1.1 through libmosquitto and a broker. What it offers is in adapter.json, what it can't in README.md.
+// MQTT 3.1.1 through libmosquitto and a broker. adapter.json lists what it supports, README.md what it can't do.
 #include "objects.hpp"
 
 namespace lagometer::mqtt {

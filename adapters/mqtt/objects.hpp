@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libmosquitto as the objects of adapter.h. Publishers and listeners of a context share one client, which
-// libmosquitto's thread runs; a reader with another dispatch has a client of its own, which the node's thread runs.
+// libmosquitto's thread runs; a reader with another dispatch has its own client, which the node's thread runs.
 #pragma once
 
 #include <poll.h>
@@ -49,7 +49,7 @@ class Writer : public Plain {
   Client* client_ = nullptr;
 };
 
-/// Messages that came and were not taken yet, in order.
+/// Messages that arrived and were not taken yet, in order.
 class Inbox {
  public:
   struct Slot {
@@ -60,7 +60,7 @@ class Inbox {
 
   explicit Inbox(uint64_t bytes_max);
   void push(const mosquitto_message& message);
-  /// The oldest; null if there is none. It stays as it is until give_back().
+  /// The oldest; null if there is none. It does not change until give_back().
   Slot* pop() noexcept;
   void give_back(Slot* slot) noexcept;
   [[nodiscard]] bool empty() noexcept;
@@ -101,10 +101,10 @@ class Reader final : public Receiver, public Plain {
   std::unique_ptr<Client> own_;
   Client* client_ = nullptr;
   uint32_t slot_ = 0;
-  const mosquitto_message* offered_ = nullptr;  // inside the listener: what it was called for; that thread's alone
+  const mosquitto_message* offered_ = nullptr;  // in the listener: its message; that thread only
 };
 
-/// One thread waits here for the sockets of its readers.
+/// One thread waits here for its readers' sockets.
 class Waitset {
  public:
   explicit Waitset(Context&);

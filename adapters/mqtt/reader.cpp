@@ -8,7 +8,7 @@ namespace lagometer::mqtt {
 
 namespace {
 
-constexpr uint32_t kSlots = 4;  // made at first; with quality 1 and 2 several messages may come by one reading
+constexpr uint32_t kSlots = 4;  // created at the start; with quality 1 and 2, one read may deliver several messages
 
 /// The reader whose listener this thread is in.
 thread_local const Reader* listening = nullptr;
@@ -103,7 +103,7 @@ void Reader::announce(const mosquitto_message& message) {
   endpoint_.on_data(endpoint_.user);
   listening = before;
   if (offered_ == nullptr) return;
-  // It was not taken inside: kept, and announced again, for whoever looked before it was kept.
+  // It was not taken inside the listener: kept, and announced again for a thread that checked before.
   offered_ = nullptr;
   inbox_.push(message);
   endpoint_.on_data(endpoint_.user);
@@ -130,7 +130,7 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
     show(slot->buffer.data(), slot->bytes, slot);
   }
   if (taken < max && listening == this && offered_ != nullptr) {
-    // In place: it is libmosquitto's until the listener returns, as any application reads it.
+    // In place: it belongs to libmosquitto until the listener returns, as in any application.
     show(static_cast<uint8_t*>(offered_->payload), static_cast<uint64_t>(offered_->payloadlen), nullptr);
     offered_ = nullptr;
   }

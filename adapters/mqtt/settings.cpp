@@ -58,7 +58,7 @@ json Settings::describe() const {
   put("reliable_qos", reliable_qos, usual.reliable_qos);
   put("max_inflight_messages", max_inflight_messages, usual.max_inflight_messages);
   put("max_queued_messages (broker)", max_queued_messages, usual.max_queued_messages);
-  put("keepalive_s", kKeepalive_s, 60);  // as in the vendor's examples: an application always names one
+  put("keepalive_s", kKeepalive_s, 60);  // as in the vendor's examples: an application always sets one
   json paste = json::array();
   if (tcp_nodelay) {
     paste.push_back({{"file", "C"}, {"text", "mosquitto_int_option(client, MOSQ_OPT_TCP_NODELAY, 1);"}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a study asked for, in checked terms; the sidecar's options and what each profile makes of them.
+// A study's settings, checked: the sidecar's options, and how each profile changes them.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace lagometer::mqtt {
 
-/// Where the daemon of the sidecar listens, unless it serves several hosts: not at 1883, where a broker of the
-/// distribution may run.
+/// Where the sidecar's daemon listens, unless it serves several hosts: not at 1883, where the distribution's broker may
+/// be running.
 inline constexpr const char* kBrokerHost = "127.0.0.1";
 inline constexpr int kBrokerPort = 18830;
-/// The longest that may be asked for, so that no ping is sent while a trial measures.
+/// The longest interval allowed, so that no ping is sent while a trial measures.
 inline constexpr int kKeepalive_s = 65535;
 
 inline constexpr floor::Abilities abilities{
@@ -26,7 +26,7 @@ struct Settings {
   static Settings from(std::string_view profile, std::string_view options);
   /// MQTT's quality of service for a reliability.
   [[nodiscard]] int quality(bool reliable) const noexcept { return reliable ? reliable_qos : 0; }
-  /// What describe() gives for a context.
+  /// The result of describe() for a context.
   [[nodiscard]] nlohmann::json describe() const;
 
   bool tcp_nodelay = false;

@@ -49,7 +49,7 @@ bool Waitset::poll_once(int64_t until_ns) {
     const int64_t left_ns = std::max<int64_t>(until_ns - now_ns(), 0);
     timeout = {.tv_sec = left_ns / kSecond_ns, .tv_nsec = left_ns % kSecond_ns};
   }
-  // With a message there this only looks for what else there is.
+  // If there is a message already, this only checks what else there is.
   const timespec* const limit = !there && until_ns == kNever_ns ? nullptr : &timeout;
   if (ppoll(events_.data(), events_.size(), limit, nullptr) <= 0) return there;
   if (events_[0].revents != 0) {

@@ -5,7 +5,7 @@ namespace lagometer::mqtt {
 
 Context::Context(const lagometer_context_config& config)
     : settings_(Settings::from(view(config.profile), view(config.options))) {
-  // The broker of several hosts is on the first of them.
+  // With several hosts, the broker is on the first one.
   const auto network = view(config.network).empty() ? nlohmann::json() : nlohmann::json::parse(view(config.network));
   if (network.contains("hosts")) settings_.broker_host = network.at("hosts").at(0).get<std::string>();
   if (config.domain != 0)

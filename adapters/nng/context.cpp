@@ -16,7 +16,7 @@ Context::Context(const lagometer_context_config& config)
       meeting_(abilities, config, choices_.transport, "0"),
       door_(meeting_.new_socket_path("d"), "nng-meet " + std::string(view(config.name))) {
   if (config.security.size != 0) throw Error(LAGOMETER_UNSUPPORTED, "nng: this adapter sets up no security");
-  // nng sets no buffers of sockets, so that both profiles are the same: only an unknown one is refused.
+  // nng sets no socket buffers, so both profiles are the same; this only rejects unknown ones.
   static_cast<void>(floor::matched_profile(abilities.adapter, view(config.profile)));
 }
 

@@ -38,7 +38,7 @@ Message Listener::take(Noticed& noticed) noexcept {
   return message;
 }
 
-/// Nothing of this object may be touched after it: the next call may already run, on another thread.
+/// Nothing of this object may be touched afterwards: the next call may already be running, on another thread.
 void Listener::let_go() noexcept {
   if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) receive_next();
 }

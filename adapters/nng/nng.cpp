@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nng's PUB and SUB sockets through its C API, and REQ and REP in raw mode for request and reply. What they can't is in
-// README.md.
+// nng's PUB and SUB sockets through its C API, and REQ and REP in raw mode for request and reply. README.md lists what
+// they can't do.
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
 #include <nng/protocol/reqrep0/req.h>

@@ -33,10 +33,10 @@ Reader::~Reader() {
   if (announcement_) say_goodbye();
 }
 
-/// Has the publishers hang up. nng 1.5 hangs in closing a connection of its own that messages come by: where a
-/// message's length has been read, and its callback has not been called yet, nobody ends the receive that was to go on.
+/// Has the publishers hang up. nng 1.5 hangs when it closes a connection that is receiving a message: if the message's
+/// length was read and its callback was not called yet, nobody ends the receive that should continue.
 void Reader::say_goodbye() noexcept {
-  constexpr int64_t longest_ns = 2'000'000'000;  // a publisher that stands still sends nothing either
+  constexpr int64_t longest_ns = 2'000'000'000;  // a stopped publisher does not send anything either
   announcement_.reset();
   guarded([this] {
     context_.meeting().knock(endpoint_.topic);
@@ -78,7 +78,7 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
   return LAGOMETER_OK;
 }
 
-/// None: there is nothing to receive.
+/// Nothing if there is no message.
 Message Reader::receive() {
   nng_msg* came = nullptr;
   const int error = nng_recvmsg(socket_->get(), &came, static_cast<int>(NNG_FLAG_NONBLOCK));

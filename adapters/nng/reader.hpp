@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A subscriber: one SUB socket that listens for its publishers, subscribed to all that they send. Or an end of a
-// service: what a server's REP socket gets, which listens likewise, or a client's REQ socket.
+// A subscriber: one SUB socket that listens for its publishers, subscribed to everything they send. Or an end of a
+// service: a server's REP socket, which also listens, or a client's REQ socket.
 #pragma once
 
 #include <array>
@@ -18,20 +18,20 @@ namespace lagometer::nng {
 class Reader {
  public:
   Reader(Node& node, const lagometer_endpoint_config& config);
-  /// Of a service.
+  /// An end of a service.
   Reader(Node& node, const lagometer_endpoint_config& config, Kind kind, std::shared_ptr<Socket> socket);
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
   ~Reader();
   void enable();
 
-  // What Waitset asks for.
+  // Needed by Waitset.
   static constexpr bool descriptor_tells_messages = true;
   void join_waitset();
   [[nodiscard]] int descriptor() const { return socket_->receive_descriptor(); }
   [[nodiscard]] bool has_data() const noexcept { return false; }  // the descriptor knows
 
-  /// At most one message: it is handed over before nng is asked for another.
+  /// At most one message: it is delivered before nng is asked for another.
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
   void release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept;
   void matched(lagometer_matched& out) const noexcept;
@@ -47,7 +47,7 @@ class Reader {
   brokerless::Endpoint endpoint_;
   std::shared_ptr<Socket> socket_;
   std::string description_;
-  std::array<Message, 16> places_;  // what is taken and not given back
+  std::array<Message, 16> places_;  // messages taken and not released
   std::optional<Listener> listener_;
   std::optional<rendezvous::Announcement> announcement_;
 };

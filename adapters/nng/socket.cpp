@@ -25,7 +25,7 @@ void throw_nng_error(int error, const std::string& what) {
 
 Socket::Socket(int (*opener)(nng_socket*)) {
   check(opener(&socket_), "opening a socket");
-  // nng reports each connection once before it is used and once after it has gone.
+  // nng reports each connection once before it is used and once after it is gone.
   for (const nng_pipe_ev event : {NNG_PIPE_EV_ADD_PRE, NNG_PIPE_EV_REM_POST}) {
     if (const int error = nng_pipe_notify(socket_, event, &Socket::on_connection, this); error != 0) {
       nng_close(socket_);
@@ -94,7 +94,7 @@ std::string Socket::listen(const std::string& address) {
 
 nng_dialer Socket::connect(const std::string& address) {
   nng_dialer dialer = NNG_DIALER_INITIALIZER;
-  // In the background, since the other end may be a process that stands still: nng would wait for it for 10 s.
+  // In the background, because the other end may be a stopped process: nng would wait 10 s for it.
   check(nng_dial(socket_, address.c_str(), &dialer, static_cast<int>(NNG_FLAG_NONBLOCK)), "dialing " + address);
   return dialer;
 }

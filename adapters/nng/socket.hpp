@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nng's handles as objects that give themselves back.
+// nng's handles as objects that close themselves.
 #pragma once
 
 #include <nng/nng.h>
@@ -13,7 +13,7 @@
 
 namespace lagometer::nng {
 
-/// Throws what a function of nng's returned. `what` names the call: "listening at ipc:///x".
+/// Throws the error that an nng function returned. `what` names the call: "listening at ipc:///x".
 [[noreturn]] void throw_nng_error(int error, const std::string& what);
 
 struct FreeMessage {
@@ -21,10 +21,10 @@ struct FreeMessage {
 };
 using Message = std::unique_ptr<nng_msg, FreeMessage>;
 
-/// A socket, what was set of it, and how many others it is connected to. [thread: any]
+/// A socket, its settings, and how many others it is connected to. [thread: any]
 class Socket {
  public:
-  /// `opener`: nng_pub0_open, nng_sub0_open and their like.
+  /// `opener`: nng_pub0_open, nng_sub0_open and similar.
   explicit Socket(int (*opener)(nng_socket*));
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
@@ -35,20 +35,20 @@ class Socket {
   /// `constant`: as a program writes it, e.g. "NNG_OPT_SENDBUF".
   void set(const char* option, const std::string& constant, int value);
   [[nodiscard]] int number(const char* option, const std::string& constant) const;
-  /// NNG_OPT_RECVMAXSZ, 0: messages of any size. Before it listens or dials.
+  /// NNG_OPT_RECVMAXSZ, 0: messages of any size. Call it before it listens or dials.
   void accept_any_size();
   /// NNG_OPT_SENDTIMEO: how long a send waits for room, in whole milliseconds, at least one.
   void wait_at_most(int64_t duration_ns);
   /// NNG_OPT_SUB_SUBSCRIBE with the topic that every message begins with.
   void subscribe_to_all();
 
-  /// Gives the address at which it listens, with TCP with the port that the kernel chose.
+  /// Returns the address at which it listens, for TCP with the port that the kernel chose.
   std::string listen(const std::string& address);
   /// Connects in the background, and again whenever the connection breaks, until disconnect().
   nng_dialer connect(const std::string& address);
   static void disconnect(nng_dialer dialer) noexcept { nng_dialer_close(dialer); }
 
-  /// Connections whose other end has said what it is.
+  /// Connections whose other end has identified itself.
   [[nodiscard]] uint32_t connections() const noexcept { return connections_.load(); }
   /// NNG_OPT_RECVFD: readable while there is a message.
   [[nodiscard]] int receive_descriptor() const;

@@ -13,8 +13,8 @@ namespace lagometer::nng {
 
 namespace {
 
-/// How long it takes, on a busy machine, until what an endpoint's queue holds is the kernel's; 0: a message is given to
-/// the kernel as a whole.
+/// How long it takes, on a busy machine, until the messages in an endpoint's queue are in the kernel; 0: a message is
+/// passed to the kernel as a whole.
 int64_t to_going_ns(const std::string& transport, uint64_t bytes_max, int queue) noexcept {
   constexpr uint64_t whole_bytes = 16'384;  // of a Unix-domain socket
   constexpr int64_t least_ns = 20'000'000;
@@ -25,7 +25,7 @@ int64_t to_going_ns(const std::string& transport, uint64_t bytes_max, int queue)
   return std::min(least_ns + queued_ns, most_ns);
 }
 
-/// What a REQ socket that is open in raw mode asks for: the last part of the way back has the highest bit set.
+/// What a REQ socket in raw mode requires: the last part of the return path has the highest bit set.
 constexpr uint32_t last_part = 0x8000'0000;
 
 }  // namespace
@@ -56,7 +56,7 @@ Writer::~Writer() {
 }
 
 void Writer::enable() {
-  if (kind_ == Kind::server) return;  // clients come by themselves
+  if (kind_ == Kind::server) return;  // clients connect by themselves
   publication_.emplace(context_.door(), context_.meeting(), endpoint_.topic, [this] { look(); });
 }
 
@@ -75,7 +75,7 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
 
 lagometer_status Writer::commit(const lagometer_message&) {
   if (kind_ != Kind::topic) address_message();
-  // A PUB socket never waits: where a queue is full it drops the oldest.
+  // A PUB socket never waits: if a queue is full, it drops the oldest message.
   const bool waits = kind_ == Kind::topic || endpoint_.reliable;
   const int error = nng_sendmsg(socket_->get(), message_.get(), waits ? 0 : static_cast<int>(NNG_FLAG_NONBLOCK));
   if (error != 0) {
@@ -84,7 +84,7 @@ lagometer_status Writer::commit(const lagometer_message&) {
     rejected_.fetch_add(1, std::memory_order_relaxed);
     return LAGOMETER_REJECTED;
   }
-  static_cast<void>(message_.release());  // it is nng's now
+  static_cast<void>(message_.release());  // it belongs to nng now
   if (going_ns_ > 0) last_sent_ns_.store(now_ns(), std::memory_order_relaxed);
   return LAGOMETER_OK;
 }
@@ -100,7 +100,7 @@ void Writer::answer(const lagometer_sample& request) {
   nng_msg_header_clear(message);
 }
 
-/// Where a message of a service goes: a request is numbered, and a reply has the header of its request.
+/// Sets where a service's message goes: a request gets a number, and a reply gets the header of its request.
 void Writer::address_message() {
   int error = 0;
   if (kind_ == Kind::client) {
@@ -135,7 +135,7 @@ void Writer::look() {
   subscribers_.look(connect, disconnect);
 }
 
-/// nng 1.5 hangs in closing a connection on which a message is half sent: see Reader::say_goodbye().
+/// nng 1.5 hangs when it closes a connection on which a message is half sent: see Reader::say_goodbye().
 void Writer::let_messages_go() const noexcept {
   const int64_t going_ns = last_sent_ns_.load(std::memory_order_relaxed) + going_ns_ - now_ns();
   if (going_ns > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(going_ns, going_ns_)));

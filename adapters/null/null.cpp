@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The null adapter: hands a message from one node to another within a process, without copying it. It is the template
-// to start an adapter from, the double that tests use, and the floor for cells within one process.
+// The null adapter: passes a message from one node to another within a process, without copying it. It is a template
+// for adapters, the test double, and the floor for cells within one process.
 #include <algorithm>
 #include <condition_variable>
 #include <list>
@@ -26,11 +26,11 @@ struct Context : Plain {
 };
 using Node = PlainNode<Context>;
 using Type = PlainType<Context>;
-std::mutex mutex;  // of the whole middleware: who listens
+std::mutex mutex;  // protects the whole middleware: the enabled readers
 std::vector<struct Reader*> readers;
-std::list<Pool> orphans;  // of writers that are gone, while a reader still shows one of their messages
+std::list<Pool> orphans;  // of destroyed writers, while a reader still uses one of their messages
 bool unused(const Pool& pool) { return std::ranges::count(pool, 0, &Message::users) == std::ssize(pool); }
-constexpr size_t kInFlight = 65;  // one being written, and what readers have taken but not released
+constexpr size_t kInFlight = 65;  // one being written, and those that readers have taken but not released
 
 struct Endpoint : Plain {
   Endpoint(Node& node, const lagometer_endpoint_config& config)
@@ -42,7 +42,7 @@ struct Endpoint : Plain {
     if (config.dispatch == LAGOMETER_DISPATCH_LISTENER) throw Error(LAGOMETER_UNSUPPORTED, "null has no listener");
   }
   Type type;
-  std::tuple<uint32_t, std::string, uint64_t> where;  // domain, topic, size: who has the same, meets
+  std::tuple<uint32_t, std::string, uint64_t> where;  // domain, topic, size: endpoints match if it is the same
   size_t depth;
 };
 
@@ -64,7 +64,7 @@ struct Reader : Endpoint {
       lagometer_sample& sample = sample_at(samples, stride, i);
       sample.flags = LAGOMETER_SAMPLE_LOANED, sample.region_count = 1;
       sample.regions[0] = {queue[i]->payload.data(), queue[i]->bytes};
-      sample.signalled_ns = 0;  // no thread of a middleware's: nothing to observe
+      sample.signalled_ns = 0;  // the middleware has no thread: nothing to observe
       sample.adapter_data = queue[i];
     }
     queue.erase(queue.begin(), queue.begin() + taken);
@@ -76,15 +76,15 @@ struct Reader : Endpoint {
     std::erase_if(orphans, unused);
   }
   void hand_over(Message& message) {
-    if (queue.size() == depth) {  // keep_last: the oldest goes
+    if (queue.size() == depth) {  // keep_last: drop the oldest
       --queue.front()->users, queue.erase(queue.begin());
     }
     queue.push_back(&message);
     ++message.users;
     if (changed != nullptr) changed->notify_one();
   }
-  std::vector<Message*> queue;                 // as much room as its depth: nothing is allocated on the way
-  std::condition_variable* changed = nullptr;  // of the waitset it is attached to
+  std::vector<Message*> queue;                 // as much room as its depth: nothing is allocated later
+  std::condition_variable* changed = nullptr;  // of its waitset
 };
 
 struct Waitset {

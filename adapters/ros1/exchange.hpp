@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a service at its server, and what a reader has got: roscpp's callback waits until it is answered.
+// One service call at its server, and what a reader has received: roscpp's callback waits until it is answered.
 #pragma once
 
 #include <boost/shared_ptr.hpp>
@@ -19,12 +19,12 @@ class Exchange {
   ServiceBytes request;
   ServiceBytes reply;
 
-  /// Whether it was not answered before.
+  /// Returns whether it was not answered before.
   bool answer() {
     const std::scoped_lock lock(mutex_);
     return !std::exchange(answering_, true);
   }
-  /// The reply is there, or there is none: only the first counts, of which it returns whether this was it. [thread:
+  /// The call has a reply, or will have none. Only the first call counts; returns whether this was the first. [thread:
   /// any]
   bool end(bool answered) {
     {
@@ -36,11 +36,11 @@ class Exchange {
     ends_.notify_all();
     return true;
   }
-  /// A request that was given back without an answer has none.
+  /// A request that was released without an answer gets no reply.
   void released() {
     if (answer()) end(false);
   }
-  /// Whether there is a reply.
+  /// Waits; returns whether there is a reply.
   bool wait() {
     std::unique_lock lock(mutex_);
     ends_.wait(lock, [this] { return ended_; });
@@ -55,12 +55,12 @@ class Exchange {
   bool answered_ = false;
 };
 
-/// A message that roscpp has handed over.
+/// A message that roscpp has delivered.
 struct Arrived {
   boost::shared_ptr<const void> message;
   lagometer_region bytes{};
-  int64_t receipt_ns = 0;              // wall clock, as roscpp has it
-  std::shared_ptr<Exchange> exchange;  // of a request
+  int64_t receipt_ns = 0;              // wall clock, from roscpp
+  std::shared_ptr<Exchange> exchange;  // for a request
 };
 
 }  // namespace lagometer::ros1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ROS messages behind lagometer's payload types, and how their bytes are reached.
+// The ROS messages behind lagometer's payload types, and how to access their bytes.
 #pragma once
 
 #include <ros/message_traits.h>
@@ -15,17 +15,17 @@
 
 namespace lagometer::ros1 {
 
-/// Of type "bytes".
+/// For type "bytes".
 using Bytes = std_msgs::UInt8MultiArray;
 
-/// Of type "fixed": what gencpp writes for a file lagometer/msg/FixedN.msg with the one line "uint8[N] data".
+/// For type "fixed": what gencpp generates for a file lagometer/msg/FixedN.msg with the one line "uint8[N] data".
 template <std::size_t N>
 struct Fixed {
   Fixed() : data() { data.assign(0); }
   boost::array<uint8_t, N> data;
 };
 
-/// What a message type is called; `md5sum` is that of its definition.
+/// The name of a message type; `md5sum` is that of its definition.
 template <std::size_t N>
 struct FixedNames;
 template <>
@@ -53,14 +53,14 @@ struct FixedNames<1048576> {
   static constexpr const char* definition = "uint8[1048576] data\n";
 };
 
-/// Requests and replies: what gencpp writes for a file lagometer/srv/Bytes.srv with "uint8[] data" on both sides.
+/// Requests and replies: what gencpp generates for a file lagometer/srv/Bytes.srv with "uint8[] data" on both sides.
 struct ServiceBytes {
   std::vector<uint8_t> data;
   static constexpr const char* datatype = "lagometer/Bytes";
   static constexpr const char* md5sum = "07ca5999d9d671038b26b777e731c7f0";
 };
 
-/// Gives a message its length, where it has none of its own, and shows its bytes.
+/// Resizes a message unless its size is fixed, and returns its bytes.
 inline lagometer_region resized(Bytes& message, uint64_t bytes) {
   message.data.resize(bytes);
   return {message.data.data(), bytes};
@@ -74,7 +74,7 @@ lagometer_region resized(Fixed<N>& message, uint64_t) {
   return {message.data.data(), N};
 }
 
-/// Shows the bytes of a message that was received; nobody writes there (adapter.h).
+/// Returns the bytes of a received message; nobody writes there (adapter.h).
 template <typename Message>
 lagometer_region shown(const Message& message) noexcept {
   return {const_cast<uint8_t*>(message.data.data()), message.data.size()};

@@ -19,7 +19,7 @@ Context::Context(const lagometer_context_config& config)
 
 Node::~Node() {
   if (!spinner_) return;
-  queue_->disable();  // or the spinner would look at its end only when its wait of 100 ms is over
+  queue_->disable();  // otherwise the spinner would only notice its end after its wait of 100 ms
   spinner_->stop();
 }
 
@@ -40,7 +40,7 @@ Type::Type(Context&, const lagometer_type_config& config)
   if (config.flags != 0) throw Error(LAGOMETER_UNSUPPORTED, "ros1: ROS 1 has no keyed types");
   if (fixed && max_bytes != 64 && max_bytes != 1024 && max_bytes != 65536 && max_bytes != 1048576)
     throw Error(LAGOMETER_INVALID, "ros1: the type fixed has 64, 1024, 65536 or 1048576 bytes");
-  // roscpp drops the connection over a longer one; 12 bytes of it are the layout of a UInt8MultiArray.
+  // roscpp drops the connection if a message is longer; 12 bytes of it are the layout of a UInt8MultiArray.
   constexpr uint64_t kPayloadBytesMax = 1'000'000'000 - 12;
   if (max_bytes < LAGOMETER_PAYLOAD_BYTES_MIN || max_bytes > kPayloadBytesMax)
     throw Error(LAGOMETER_INVALID, "ros1: a payload has 4 to " + std::to_string(kPayloadBytesMax) + " bytes");

@@ -14,7 +14,7 @@
 
 namespace lagometer::ros1 {
 
-/// Settings of its own; the ROS node is that of the process, shared by all contexts.
+/// Its own settings; the ROS node belongs to the process and is shared by all contexts.
 class Context {
  public:
   explicit Context(const lagometer_context_config& config);
@@ -27,15 +27,14 @@ class Context {
   ros::NodeHandle* ros_node_;
 };
 
-/// A part of the ROS node with a callback queue of its own for listeners, and a spinner of one thread, as a nodelet
-/// has.
+/// A part of the ROS node with its own callback queue for listeners, and a single-threaded spinner, as in a nodelet.
 class Node {
  public:
   Node(Context& given, std::string_view) : context(given) {}
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   ~Node();
-  /// The queue that the spinner serves; the first call starts it.
+  /// The queue that the spinner serves; the first call starts the spinner.
   std::shared_ptr<Queue> spun_queue();
 
   Context& context;
@@ -62,12 +61,12 @@ struct Endpoint {
   bool udp;
 };
 
-/// describe() of an end of a service: its calls go over TCP, also within a process.
+/// describe() for an end of a service: its calls go over TCP, even within a process.
 nlohmann::json describe_service(const Endpoint& endpoint);
 
 class Reader;
 
-/// A callback queue that a node's own thread waits on, and calls the callbacks of.
+/// A callback queue; a node's own thread waits on it and calls its callbacks.
 class Waitset {
  public:
   explicit Waitset(Context&) {}

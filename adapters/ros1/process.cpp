@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kMasterTimeout_s = 10;
 
-/// roscpp breaks into the debugger over an address that it can't read, so it is read here first.
+/// roscpp aborts on an address that it can't parse, so this parses it first.
 void check_master_address() {
   const char* address = std::getenv("ROS_MASTER_URI");
   if (address == nullptr) return;
@@ -29,7 +29,7 @@ void check_master_address() {
   }
 }
 
-/// roscpp prints what it has to say on standard output; warnings and errors go to standard error and stay.
+/// roscpp logs information to standard output, which this disables; warnings and errors go to standard error and stay.
 void silence_information() {
   if (ros::console::set_logger_level("ros", ros::console::levels::Warn)) ros::console::notifyLoggerLevelsChanged();
 }
@@ -37,7 +37,7 @@ void silence_information() {
 }  // namespace
 
 ros::NodeHandle& Process::node(std::string_view name, std::string_view directory, std::string_view address) {
-  // Made after roscpp's own statics, so destroyed before them.
+  // Created after roscpp's own statics, so destroyed before them.
   static Process process(name, directory, address);
   return *process.handle_;
 }
@@ -47,7 +47,7 @@ Process::Process(std::string_view name, std::string_view directory, std::string_
   const ros::M_string remappings{{"__ip", std::string(address)}, {"__log", std::string(directory) + "/roscpp.log"}};
   constexpr uint32_t kOptions =
       ros::init_options::NoSigintHandler | ros::init_options::NoRosout | ros::init_options::AnonymousName;
-  // A name may not begin with a digit; two nodes of one name would throw each other out.
+  // A name must not begin with a digit; two nodes with one name would shut each other down.
   ros::init(remappings, "lagometer_" + graph_name(name, '_'), kOptions);
   silence_information();
   if (!ros::master::check()) {

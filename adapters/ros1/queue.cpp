@@ -6,7 +6,7 @@
 namespace lagometer::ros1 {
 
 lagometer_status Queue::wait(int64_t until_ns) {
-  constexpr int64_t kLongest_ns = int64_t{1} << 40;  // the wait is relative; one of 18 minutes is simply begun again
+  constexpr int64_t kLongest_ns = int64_t{1} << 40;  // the wait is relative; one of 18 minutes is simply restarted
   boost::mutex::scoped_lock lock(mutex_);
   while (callbacks_.empty() && held.load(std::memory_order_relaxed) == 0 && !triggered_) {
     const int64_t left_ns = until_ns - now_ns();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// roscpp's callback queue, on which a thread can also wait without calling anything: so a node's thread is stamped when
-// it wakes, and not only when roscpp has deserialised a message on it.
+// roscpp's callback queue, on which a thread can also wait without calling anything. So a node's thread is stamped when
+// it wakes, and not only after roscpp has deserialised a message on it.
 #pragma once
 
 #include <ros/callback_queue.h>
@@ -14,17 +14,17 @@ namespace lagometer::ros1 {
 
 class Queue : public ros::CallbackQueue {
  public:
-  /// Until a callback is queued, a reader holds a message, trigger() was called, or host time `until_ns` (TIMEOUT).
-  /// Waits as callOne(timeout) and callAvailable(timeout) do, on the same condition.
+  /// Waits until a callback is queued, a reader holds a message, trigger() was called, or host time `until_ns`
+  /// (TIMEOUT). Waits like callOne(timeout) and callAvailable(timeout), on the same condition.
   lagometer_status wait(int64_t until_ns);
-  /// Ends one wait, present or next. [thread: any]
+  /// Ends one wait, the current or the next. [thread: any]
   void trigger();
 
-  /// Messages that callbacks have left with their readers and nobody has taken yet.
+  /// Messages that callbacks have passed to their readers and nobody has taken yet.
   std::atomic<int64_t> held{0};
 
  private:
-  bool triggered_ = false;  // guarded by mutex_, which is roscpp's
+  bool triggered_ = false;  // guarded by roscpp's mutex_
 };
 
 }  // namespace lagometer::ros1

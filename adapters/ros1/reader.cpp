@@ -31,7 +31,7 @@ Reader::Reader(Node& node, const lagometer_endpoint_config& config, std::shared_
 
 Reader::~Reader() {
   if (service_) service_->close();
-  // Waits for a callback under way, and there is none afterwards.
+  // Waits for a running callback; afterwards there is none.
   subscriber_.shutdown();
   if (queue_) queue_->held.fetch_sub(static_cast<int64_t>(arrivals_.waiting()), std::memory_order_relaxed);
 }
@@ -79,10 +79,10 @@ void Reader::arrived(Arrived&& arrived) {
 lagometer_status Reader::take(lagometer_sample* samples, uint32_t, uint32_t max, uint32_t& taken) {
   taken = 0;
   if (max == 0) return LAGOMETER_OK;
-  // One at a time, as callbacks are called: none is deserialised before its predecessor has been handled.
+  // One at a time, as with callbacks: no message is deserialised before the previous one was handled.
   bool lent = lend(*samples);
-  // A listener's messages come by the spinner. All others wait in roscpp's queue, and are deserialised here; if the
-  // next one is for another reader of the waitset, it waits there, and so does the order of what follows.
+  // The spinner delivers a listener's messages. All others wait in roscpp's queue and are deserialised here. If the
+  // next one is for another reader of the waitset, it waits with that reader, so what follows keeps its order.
   if (!lent && dispatch_ != LAGOMETER_DISPATCH_LISTENER) {
     queue_->callOne(ros::WallDuration());
     lent = lend(*samples);

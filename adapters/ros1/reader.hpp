@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One subscriber, or the receiving end of a service: roscpp calls back with a message, which waits here until it is
-// taken, and is held until released.
+// taken, and is kept until it is released.
 #pragma once
 
 #include <ros/subscriber.h>
@@ -39,7 +39,8 @@ class Reader {
  private:
   template <typename Message>
   void subscribe();
-  /// Moves the oldest waiting message into the sample; false: there is none, or too many are taken and not released.
+  /// Moves the oldest waiting message into the sample; returns false if there is none, or too many are taken and not
+  /// released.
   bool lend(lagometer_sample& sample) noexcept;
   static void show(const Arrived& arrived, lagometer_sample& sample) noexcept;
 
@@ -48,8 +49,8 @@ class Reader {
   uint32_t dispatch_;
   void* user_;
   lagometer_data_function on_data_;
-  std::shared_ptr<Queue> queue_;  // of the node's spinner, of the waitset, or, polled, of this reader alone
-  Arrivals<Arrived> arrivals_;    // a spinner's thread brings what another one may take
+  std::shared_ptr<Queue> queue_;  // of the node's spinner, of the waitset or, if polled, only of this reader
+  Arrivals<Arrived> arrivals_;    // a spinner's thread delivers, another one may take
   ros::Subscriber subscriber_;
   std::shared_ptr<ServiceEnd> service_;
 };

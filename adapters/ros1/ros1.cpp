@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ROS 1 through roscpp. What it offers is in adapter.json, what it can't in README.md.
+// ROS 1 through roscpp. adapter.json lists what it supports, README.md what it can't do.
 #include <ros/common.h>
 
 #include "objects.hpp"

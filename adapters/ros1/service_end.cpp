@@ -26,7 +26,7 @@ OctetsPtr make_octets() { return boost::make_shared<Octets>(); }
 
 int64_t wall_ns() { return static_cast<int64_t>(ros::Time::now().toNSec()); }
 
-/// Errors: what services have not got.
+/// Errors: settings that services do not have.
 Endpoint service_endpoint(Node& node, const lagometer_endpoint_config& config) {
   Endpoint endpoint(node, config);
   if (endpoint.type.fixed)
@@ -34,7 +34,7 @@ Endpoint service_endpoint(Node& node, const lagometer_endpoint_config& config) {
   return endpoint;
 }
 
-/// Has a reader's own thread get a message, as roscpp has it get those of a topic.
+/// Delivers a message to a reader on its own thread, as roscpp does for topics.
 class Delivery final : public ros::CallbackInterface {
  public:
   Delivery(Reader& reader, Arrived arrived) : reader_(reader), arrived_(std::move(arrived)) {}
@@ -65,12 +65,12 @@ class ClientEnd final : public ServiceEnd, public std::enable_shared_from_this<C
     {
       const std::scoped_lock lock(mutex_);
       closing_ = true;
-      client_.shutdown();  // ends a call under way
+      client_.shutdown();  // ends a running call
     }
     asked_.notify_all();
     if (!caller_.joinable()) return;
     caller_.join();
-    queue_->removeByID(owner_of(*reader_));  // waits for a callback under way
+    queue_->removeByID(owner_of(*reader_));  // waits for a running callback
   }
   void matched(lagometer_matched& out) const noexcept override {
     out.count = connected_.load(std::memory_order_relaxed) ? 1 : 0;
@@ -78,7 +78,7 @@ class ClientEnd final : public ServiceEnd, public std::enable_shared_from_this<C
   }
 
   lagometer_region borrow(uint64_t bytes) { return resized(*pool_.next(), bytes); }
-  /// False: as many requests wait as may.
+  /// Returns false if the maximum number of requests is already waiting.
   bool send() {
     {
       const std::scoped_lock lock(mutex_);
@@ -92,7 +92,7 @@ class ClientEnd final : public ServiceEnd, public std::enable_shared_from_this<C
 
  private:
   void make_calls();
-  /// One that is connected, if there is a server. [thread: the caller]
+  /// A connected client, if there is a server. [thread: the caller]
   ros::ServiceClient connected_client();
 
   Endpoint request_;
@@ -175,10 +175,10 @@ class ServerEnd final : public ServiceEnd, public std::enable_shared_from_this<S
   bool serve(Octets& request, Octets& reply);
 
   Endpoint request_;
-  bool calls_back_;  // the node's work runs in the callback; else it is waited for there
+  bool calls_back_;  // the node's work runs in the callback; otherwise the callback waits for it
   Reader* reader_ = nullptr;
   std::shared_ptr<Queue> queue_;
-  ros::CallbackQueue calls_;  // served by a thread of its own, which waits for replies
+  ros::CallbackQueue calls_;  // served by its own thread, which waits for replies
   std::unique_ptr<ros::AsyncSpinner> spinner_;
   ros::ServiceServer server_;
   std::mutex mutex_;
@@ -214,7 +214,7 @@ void ServerEnd::close() noexcept {
     closing_ = true;
     if (under_way_) under_way_->end(false);
   }
-  server_.shutdown();  // waits for a callback under way
+  server_.shutdown();  // waits for a running callback
   if (spinner_) {
     calls_.disable();
     spinner_->stop();
@@ -237,7 +237,7 @@ bool ServerEnd::serve(Octets& request, Octets& reply) {
   arrived.receipt_ns = wall_ns();
   if (calls_back_) {
     reader_->arrived(std::move(arrived));
-    exchange->end(false);  // what was not answered in there never is
+    exchange->end(false);  // a request not answered inside the callback never will be
   } else {
     queue_->addCallback(boost::make_shared<Delivery>(*reader_, std::move(arrived)), owner_of(*reader_));
   }
@@ -258,7 +258,7 @@ class ServerOutlet final : public Writer::Outlet {
     if (!exchange_) throw Error(LAGOMETER_INVALID, "ros1: a reply on " + service_ + " without a request");
     return resized(exchange_->reply, bytes);
   }
-  /// False: roscpp's callback has returned without it.
+  /// Returns false if roscpp's callback has returned without it.
   bool publish() override { return std::exchange(exchange_, nullptr)->end(true); }
   void matched(lagometer_matched& out) const override { end_->matched(out); }
   void answer(const Arrived& request) override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of a service of ROS 1. Its calls block on either side: a client's are made by a thread, and a server's
-// callback returns the reply.
+// Both ends of a ROS 1 service. Its calls block on both sides: a thread makes a client's calls, and a server's callback
+// returns the reply.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace lagometer::ros1 {
 
-/// What the reader and the writer of a client, or of a server, share.
+/// What the reader and the writer of a client or server share.
 class ServiceEnd {
  public:
   virtual ~ServiceEnd() = default;
   ServiceEnd(const ServiceEnd&) = delete;
   ServiceEnd& operator=(const ServiceEnd&) = delete;
 
-  /// What the writer sends by.
+  /// What the writer sends through.
   virtual std::unique_ptr<Writer::Outlet> outlet() = 0;
-  /// Brings messages to this reader, by callbacks in `queue`, until close().
+  /// Delivers messages to this reader, through callbacks in `queue`, until close().
   virtual void open(Reader& reader, const std::shared_ptr<Queue>& queue) = 0;
   virtual void close() noexcept = 0;
-  /// 1: this client has a connection to a server; a server's clients are not told.
+  /// 1: this client has a connection to a server. A server does not know its clients.
   virtual void matched(lagometer_matched& out) const noexcept = 0;
 
  protected:

@@ -9,9 +9,9 @@ namespace {
 using nlohmann::json;
 
 constexpr uint32_t kUdpHeaderBytes = 8;
-constexpr uint32_t kUdpBlocksMax = 65535;     // numbered with 16 bits
+constexpr uint32_t kUdpBlocksMax = 65535;     // they are numbered with 16 bits
 constexpr uint32_t kMessageHeaderBytes = 16;  // length, and the empty layout of a UInt8MultiArray
-// Also the most: roscpp's subscriber reads so much of a datagram, whatever it asked the publisher for.
+// Also the maximum: roscpp's subscriber reads this much of a datagram, whatever it requested from the publisher.
 constexpr uint32_t kDatagramBytesDefault = 1500;
 
 [[noreturn]] void refuse(const std::string& key, const json& value, const std::string& wanted) {

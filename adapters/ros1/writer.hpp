@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One publisher, or the sending end of a service. Messages are objects of roscpp's own types, made once and used again
+// One publisher, or the sending end of a service. Messages are objects of roscpp's own types, created once and reused
 // when nobody holds them.
 #pragma once
 
@@ -19,7 +19,7 @@ class Writer {
   Writer(Node& node, const lagometer_endpoint_config& config);
   /// An end of a service.
   Writer(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service);
-  /// Of a server: the next message answers this request. Errors: it was answered.
+  /// Servers: the next message answers this request. Errors: it was already answered.
   void answer(const lagometer_sample& request);
   void enable();
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
@@ -34,10 +34,10 @@ class Writer {
    public:
     virtual ~Outlet() = default;
     virtual lagometer_region borrow(uint64_t bytes) = 0;
-    /// False: there is no room for it.
+    /// Returns false if there is no room for it.
     virtual bool publish() = 0;
     virtual void matched(lagometer_matched& out) const = 0;
-    /// What is published next answers this request.
+    /// The next published message answers this request.
     virtual void answer(const Arrived& /*request*/) {
       throw Error(LAGOMETER_INVALID, "ros1: an answer by a writer that is no server's");
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS 2 through rclpy, over any rmw; its limits are in README.md."""
+"""ROS 2 through rclpy, over any rmw; README.md lists its limits."""
 
 # long file: an adapter in Python is one module, and this one has topics and services
 
@@ -34,7 +34,7 @@ from lagometer.worker_python.arrivals import Arrivals, ArrivalsWaitset
 NAME = "ros2-py"
 EXECUTORS = {"single_threaded": "SingleThreadedExecutor", "multi_threaded": "MultiThreadedExecutor"}
 THREADS_MAX = 1024
-DEPTH_DEFAULT = 10  # of rclpy's examples and of rclcpp's default: rclpy itself demands that one is given
+DEPTH_DEFAULT = 10  # as in rclpy's examples and rclcpp's default: rclpy itself requires a depth
 FROM_THE_ENVIRONMENT = (
     "ROS_AUTOMATIC_DISCOVERY_RANGE",
     "ROS_STATIC_PEERS",
@@ -42,7 +42,7 @@ FROM_THE_ENVIRONMENT = (
     "FASTRTPS_DEFAULT_PROFILES_FILE",
     "ZENOH_SESSION_CONFIG_URI",
 )
-# What each rmw moves messages by, as far as it is known; another claims nothing.
+# What carries each rmw's messages, as far as it is known; for others the adapter claims nothing.
 BETWEEN_PROCESSES = {"rmw_cyclonedds_cpp": ["udp"], "rmw_fastrtps_cpp": ["shared-memory", "udp"]}
 _count = itertools.count()
 
@@ -55,7 +55,7 @@ def probe(options: Mapping[str, Any]) -> Probe:
 
 
 def open_context(configuration: ContextConfiguration) -> Ros2Context:
-    """A node in a context of its own."""
+    """A node in its own context."""
     return Ros2Context(configuration)
 
 
@@ -89,43 +89,43 @@ class _Settings:
 
 
 class Ros2Context:
-    """A context of rclpy's with one node, and the executor that calls the node's callbacks."""
+    """An rclpy context with one node, and the executor that calls the node's callbacks."""
 
     def __init__(self, configuration: ContextConfiguration) -> None:
         self._settings = _Settings(configuration.options)
-        # The rmw library is loaded once in a process, and by this variable.
+        # The rmw library is loaded once per process, and this variable selects it.
         if self._settings.rmw is not None:
             _refuse_absent(self._settings.rmw)
             os.environ["RMW_IMPLEMENTATION"] = self._settings.rmw
         os.environ["ROS_LOG_DIR"] = str(Path(configuration.runtime_directory) / "ros_log")
         rclpy = _module("rclpy")
-        self._one_callback = threading.Lock()  # the futures of replies belong to no callback group
+        self._one_callback = threading.Lock()  # the futures of replies have no callback group
         self._executor: Any = None
         self._spinning: threading.Thread | None = None
         self._context: Any = _module("rclpy.context").Context()
         try:
-            # Each initialisation opens a log file of its own. A process of ROS 2 does it once.
+            # Each initialisation opens its own log file. A ROS 2 process does that once.
             logs = next(_count) == 0
             self._context.init([], initialize_logging=logs, domain_id=configuration.domain)
             self._rmw = str(_module("rclpy.utilities").get_rmw_implementation_identifier())
             self._refuse_other_rmw()
             name = "lagometer_" + _graph_name(configuration.name, "_")
             self._node: Any = rclpy.create_node(name, context=self._context)
-        except RuntimeError as error:  # RCLError is one
+        except RuntimeError as error:  # includes RCLError
             raise AdapterError(f"{NAME}: making a node: {error}") from error
 
     def create_writer(self, endpoint: EndpointConfiguration) -> Ros2Writer:
-        """Makes a publisher."""
+        """Creates a publisher."""
         return Ros2Writer(self._node, endpoint)
 
     def create_reader(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> Ros2Reader:
-        """Makes a subscription, which comes to be with `enable`."""
+        """Creates a reader; `enable` creates its subscription."""
         return Ros2Reader(self._node, endpoint, self._arrivals(endpoint, on_data), self._spin)
 
     def create_client(
         self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
     ) -> tuple[Ros2RequestWriter, Ros2Replies]:
-        """Makes a client; each request is a `call_async`."""
+        """Creates a client; each request is a `call_async`."""
         kind, topic, qos = _service(request, reply)
         replies = Ros2Replies(self._node, reply, self._arrivals(reply, on_data), self._spin)
         try:
@@ -137,17 +137,17 @@ class Ros2Context:
     def create_server(
         self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
     ) -> tuple[Ros2Requests, Ros2ReplyWriter]:
-        """Makes a service, which comes to be with `enable` of its reader."""
+        """Creates a server; its reader's `enable` creates the service."""
         kind, _, _ = _service(request, reply)
         requests = Ros2Requests(self._node, request, self._arrivals(request, on_data), self._spin)
         return requests, Ros2ReplyWriter(kind.Response, reply)
 
     def create_waitset(self, readers: Sequence[Reader]) -> ArrivalsWaitset:
-        """Makes something to wait on for the readers' callbacks."""
+        """Creates an object that waits for the readers' callbacks."""
         return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, _Heard)])
 
     def describe(self) -> dict[str, Any]:
-        """What is in force, and which library of the rmw this process has mapped."""
+        """The effective settings, and which rmw library this process has mapped."""
         settings: dict[str, Any] = {
             "RMW_IMPLEMENTATION": {"value": self._rmw, "default": "rmw_fastrtps_cpp"},
             "executor": {
@@ -171,7 +171,7 @@ class Ros2Context:
         return result
 
     def close(self) -> None:
-        """The end of the context ends the executor's spinning: no callback runs afterwards."""
+        """Ends the context and with it the executor's spinning: no callback runs afterwards."""
         self._context.try_shutdown()
         if self._executor is not None and self._spinning is not None:
             self._spinning.join()
@@ -205,7 +205,7 @@ class Ros2Context:
 
 
 class _Serial(Arrivals[Any]):
-    """What a reader has got. Whatever thread of the executor's brings it, it waits for the others."""
+    """What a reader has received. Any of the executor's threads may deliver, one at a time."""
 
     def __init__(
         self, endpoint: EndpointConfiguration, on_data: Callable[[], None], one_callback: threading.Lock
@@ -214,13 +214,13 @@ class _Serial(Arrivals[Any]):
         self._one_callback = one_callback
 
     def note(self, message: Any) -> None:
-        """As Arrivals does."""
+        """As in Arrivals."""
         with self._one_callback:
             super().note(message)
 
 
 class _Filled:
-    """A writer; the application fills the message's own field, which rclpy copies as it converts it."""
+    """A writer; the application fills the message's own field, which rclpy copies when it converts it."""
 
     origin = "native"
 
@@ -238,14 +238,14 @@ class _Filled:
 
     def _reshape(self, size: int) -> None:
         self._message.data = array.array("B", bytes(size))
-        self._data: Any = self._message.data  # the message's own: it may have copied what it was given
+        self._data: Any = self._message.data  # the message's own: it may have copied the given value
 
     def counters(self) -> dict[str, int]:
-        """Nothing is counted."""
+        """No counters."""
         return {}
 
     def describe(self) -> dict[str, Any]:
-        """The profile that was given."""
+        """The given profile."""
         return _described(self._qos)
 
 
@@ -261,7 +261,7 @@ class Ros2Writer(_Filled):
             raise AdapterError(f"{NAME}: making a publisher on {self._topic}: {error}") from error
 
     def commit(self) -> bool:
-        """Publishes. rclpy does not say that nothing was sent but by an error."""
+        """Publishes. rclpy reports that nothing was sent only by an error."""
         try:
             self._publisher.publish(self._message)
         except RuntimeError as error:
@@ -269,7 +269,7 @@ class Ros2Writer(_Filled):
         return True
 
     def matched_readers(self) -> int:
-        """As the rmw counts them."""
+        """The rmw's own count."""
         return int(self._publisher.get_subscription_count())
 
 
@@ -283,7 +283,7 @@ class Ros2RequestWriter(_Filled):
         self._client, self._replies = client, replies
 
     def commit(self) -> bool:
-        """Sends the request; its reply comes to a callback of its future."""
+        """Sends the request; a callback of its future gets the reply."""
         try:
             self._client.call_async(self._message).add_done_callback(self._replies.note_reply)
         except RuntimeError as error:
@@ -291,12 +291,12 @@ class Ros2RequestWriter(_Filled):
         return True
 
     def matched_readers(self) -> int:
-        """Whether the graph has a server; whether that one has seen the client is not told."""
+        """Whether the graph has a server; rclpy does not say whether that one has seen the client."""
         return int(self._client.service_is_ready())
 
 
 class Ros2ReplyWriter(_Filled):
-    """A server's writer of replies, each a message of its own: the executor may send it later."""
+    """A server's writer of replies, each a separate message: the executor may send it later."""
 
     def __init__(self, kind: Any, endpoint: EndpointConfiguration) -> None:
         self._kind = kind
@@ -310,13 +310,13 @@ class Ros2ReplyWriter(_Filled):
         return memoryview(self._data)
 
     def answer(self, request: _Request) -> None:
-        """Keeps the request. Raises AdapterError if it was answered."""
+        """Keeps the request. Raises AdapterError if it was already answered."""
         if request.response is not None:
             raise AdapterError(f"{NAME}: a request on {self._topic} is answered twice")
         self._request = request
 
     def commit(self) -> bool:
-        """Sends the reply, or leaves it to the executor, if the request's callback has not returned."""
+        """Sends the reply, or leaves it to the executor if the request's callback has not returned."""
         request, self._request = self._request, None
         if request is None:
             raise AdapterError(f"{NAME}: a reply on {self._topic} without a request: call answer()")
@@ -327,12 +327,12 @@ class Ros2ReplyWriter(_Filled):
         return True
 
     def matched_readers(self) -> int:
-        """A server is told nothing of its clients."""
+        """rclpy does not tell a server about its clients."""
         return 0
 
 
 class _Heard:
-    """A reader whose messages come with callbacks that the executor calls."""
+    """A reader that gets its messages through callbacks, which the executor calls."""
 
     def __init__(
         self, node: Any, endpoint: EndpointConfiguration, arrivals: _Serial, spin: Callable[[], None]
@@ -347,16 +347,16 @@ class _Heard:
         return self.arrivals.take()
 
     def counters(self) -> dict[str, int]:
-        """Of this queue; what the rmw's overwrote, rclpy does not tell."""
+        """This queue's counts; rclpy does not report what the rmw's queue overwrote."""
         return {"overwritten": self.arrivals.overwritten}
 
     def describe(self) -> dict[str, Any]:
-        """The profile that was given."""
+        """The given profile."""
         return _described(self._qos)
 
 
 class Ros2Reader(_Heard):
-    """A subscription, whose callback the executor calls with the message made for it."""
+    """A subscription; the executor calls its callback with a new message object."""
 
     def __init__(
         self, node: Any, endpoint: EndpointConfiguration, arrivals: _Serial, spin: Callable[[], None]
@@ -365,7 +365,7 @@ class Ros2Reader(_Heard):
         super().__init__(node, endpoint, arrivals, spin)
 
     def enable(self) -> None:
-        """Makes the subscription: it hears from then on."""
+        """Creates the subscription: it receives from then on."""
         try:
             self._node.create_subscription(self._kind, self._topic, self._on_message, self._qos)
         except (RuntimeError, ValueError) as error:
@@ -380,20 +380,20 @@ class Ros2Replies(_Heard):
     """A client's reader of replies."""
 
     def enable(self) -> None:
-        """The client is there; the executor has to know it."""
+        """The client exists; the executor must learn about it."""
         self._spin()
 
     def note_reply(self, future: Any) -> None:
-        """The executor's task for a future that is done."""
+        """The executor's task for a completed future."""
         self.arrivals.note(future.result().data)
 
 
 class _Request(array.array):  # type: ignore[type-arg]
-    """A request's payload. rclpy tells who asked when the request's callback has returned, and the reply may
-    be there earlier or later: whoever comes second sends."""
+    """A request's payload. rclpy provides the sender when the request's callback has returned, and the reply
+    may be ready before or after that: whichever comes second sends it."""
 
     def prepare(self, service: Any) -> _Request:
-        """service: what it came to."""
+        """service: the one that received it."""
         self.response: Any = None
         self._header: Any = None
         self._service, self._both = service, threading.Lock()
@@ -422,7 +422,7 @@ class Ros2Requests(_Heard):
     _service: Any = None
 
     def enable(self) -> None:
-        """Makes the service: it answers from then on."""
+        """Creates the service: it answers from then on."""
         kind = _service_class()
         try:
             self._service = self._node.create_service(
@@ -430,7 +430,7 @@ class Ros2Requests(_Heard):
             )
         except (RuntimeError, ValueError) as error:
             raise AdapterError(f"{NAME}: making a service of {self._topic}: {error}") from error
-        # The executor calls it with what the callback returned: here a request, which knows its reply.
+        # The executor calls it with the callback's result: here a request, which knows its reply.
         self._service.send_response = _Request.note_header
         self._spin()
 
@@ -441,19 +441,19 @@ class Ros2Requests(_Heard):
 
 
 def _prefixes() -> list[Path]:
-    """Of the ROS 2 that is sourced."""
+    """The distribution of the sourced ROS 2."""
     return [Path(each) for each in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if each]
 
 
 def _refuse_absent(rmw: str) -> None:
-    """rcl would end the process as it is loaded."""
+    """Without this check, rcl would end the process when it is loaded."""
     if not any((prefix / "lib" / f"lib{rmw}.so").exists() for prefix in _prefixes()):
         raise AdapterError(f"{NAME}: lib{rmw}.so is in none of AMENT_PREFIX_PATH: install that rmw")
 
 
 def _module(name: str) -> ModuleType:
-    """A module of the ROS 2 that is sourced. The worker does not look where PYTHONPATH points, so what is
-    there is found by the prefixes that the setup script names, and after all else."""
+    """A module of the sourced ROS 2. The worker ignores PYTHONPATH, so this searches the prefixes that the
+    setup script sets, after everything else."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for prefix in _prefixes():
         for place in (f"lib/{version}/site-packages", f"local/lib/{version}/dist-packages"):
@@ -476,11 +476,11 @@ def _message_class(name: str) -> Any:
 
 
 def _service_class() -> Any:
-    """lagometer_interfaces/srv/Bytes, which was generated beside the adapter `ros2`."""
+    """lagometer_interfaces/srv/Bytes, which was generated together with the adapter `ros2`."""
     folder = Path(__file__).resolve().parent
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
-    # An rmw looks for its kind of type support by the library's name, and finds what is loaded.
+    # An rmw looks up its kind of type support by the library's name, and finds loaded libraries.
     for library in sorted((folder.parent / "ros2").glob("liblagometer_interfaces__*_c.so")):
         ctypes.CDLL(str(library))
     try:
@@ -493,7 +493,7 @@ def _service_class() -> Any:
 
 
 def _service(request: EndpointConfiguration, reply: EndpointConfiguration) -> tuple[Any, str, Any]:
-    """The type, name and QoS of a service. Raises AdapterError: what services of ROS 2 have not got."""
+    """The type, name and QoS of a service. Raises AdapterError: settings that ROS 2 services do not have."""
     topic = "/" + _graph_name(request.topic, "/")
     if {request.type, reply.type} != {"bytes"}:
         raise AdapterError(f"{NAME}: services have the payload type bytes alone: service {topic}")
@@ -506,16 +506,16 @@ def _service(request: EndpointConfiguration, reply: EndpointConfiguration) -> tu
 
 
 def _graph_name(name: str, keep: str) -> str:
-    """What ROS does not allow in a name is written as _xHH, byte by byte, as in C++.
+    """Writes what ROS does not allow in a name as _xHH, byte by byte, as in C++.
 
-    `keep`: allowed beside letters, digits and the underscore.
+    `keep`: allowed in addition to letters, digits and the underscore.
     """
     allowed = f"{ascii_letters}{digits}_{keep}".encode()
     return "".join(chr(byte) if byte in allowed else f"_x{byte:02X}" for byte in name.encode())
 
 
 def _qos(wanted: Qos) -> Any:
-    """What is asked for; what is not stays as ROS 2 has it."""
+    """The requested policies; the rest stays at ROS 2's default."""
     qos = _module("rclpy.qos")
     asked: dict[str, Any] = {"depth": wanted.depth or (DEPTH_DEFAULT if wanted.history is None else 1)}
     if wanted.history == "keep_all":
@@ -528,7 +528,7 @@ def _qos(wanted: Qos) -> Any:
 
 
 def _described(profile: Any) -> dict[str, Any]:
-    """A profile, where it differs from ROS 2's default, and as the code that asks for it."""
+    """A profile where it differs from ROS 2's default, and as the code that requests it."""
     keeps_all = profile.history.name == "KEEP_ALL"
     found: dict[str, tuple[Any, Any]] = {
         "history": (profile.history.name, "KEEP_LAST"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of ROS 2 behind lagometer's payload types: how one is made ready for a payload of a size, and where its
-// bytes are. Each is what an application would fill; what stands beside the payload is in common/ros2_messages.hpp.
+// The ROS 2 messages behind lagometer's payload types: how to prepare one for a payload of a given size, and where its
+// bytes are. Each is filled as an application would; common/ros2_messages.hpp has the fields next to the payload.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +37,9 @@ struct Regions {
 
 inline lagometer_region region_of(void* data, uint64_t bytes) noexcept { return {static_cast<uint8_t*>(data), bytes}; }
 
-/// Gives a message the size of its payload; with the same size again nothing is allocated.
+/// Resizes a message for its payload; allocates nothing if the size is the same again.
 template <typename Message>
-void prepare(Message&, uint64_t) {}  // of fixed size
+void prepare(Message&, uint64_t) {}  // fixed size
 inline void prepare(Bytes& message, uint64_t bytes) { message.data.resize(bytes); }
 inline void prepare(Text& message, uint64_t bytes) { message.data.resize(bytes, kFiller); }
 inline void prepare(Image& message, uint64_t bytes) {
@@ -74,17 +74,17 @@ inline void prepare(PointCloud& message, uint64_t bytes) {
 inline void prepare(Imu& message, uint64_t) {
   if (message.header.frame_id.size() == LAGOMETER_TEXT_ENVELOPE_BYTES) return;
   message.header.frame_id.assign(LAGOMETER_TEXT_ENVELOPE_BYTES, kFiller);
-  message.orientation.w = 1.0;  // no rotation, at rest, covariances not known
+  message.orientation.w = 1.0;  // no rotation, at rest, covariances unknown
 }
 
-/// Shows the payload. Of a message that was received nobody writes there.
+/// Returns the payload. Nobody writes to that of a received message.
 template <typename Message>
 Regions shown(const Message& message) noexcept {
   using Data = std::decay_t<decltype(message.data)>;
   auto& data = const_cast<Data&>(message.data);
   return {{region_of(data.data(), data.size())}, 1};
 }
-/// The 37 numbers of an Imu lie one behind the other in its struct, from the orientation to the last covariance.
+/// The 37 numbers of an Imu are contiguous in its struct, from the orientation to the last covariance.
 inline Regions shown(const Imu& message) noexcept {
   constexpr uint64_t kNumberBytes = LAGOMETER_IMU_BYTES - LAGOMETER_TEXT_ENVELOPE_BYTES;
   static_assert(sizeof(Imu::orientation) + sizeof(Imu::orientation_covariance) + sizeof(Imu::angular_velocity) +
@@ -96,8 +96,8 @@ inline Regions shown(const Imu& message) noexcept {
   return {{region_of(text.data(), text.size()), region_of(numbers, kNumberBytes)}, 2};
 }
 
-/// Calls `function` with an empty message of the type behind a payload type and size; says what it returned. Throws
-/// lagometer::Error for a payload type or a size that there isn't.
+/// Calls `function` with an empty message of the type for this payload type and size; returns its result. Throws
+/// lagometer::Error if there is no such payload type or size.
 template <typename Function>
 auto with_message_type(std::string_view payload_type, uint64_t max_bytes, Function&& function) {
   if (payload_type == "bytes") return function(Bytes{});

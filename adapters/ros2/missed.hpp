@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often a deadline was missed. The rmw counts; an executor brings the figure, or whoever asks takes it.
+// How often a deadline was missed. The rmw counts; an executor delivers the number, or the caller takes it.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace lagometer::ros2 {
 
 class Missed {
  public:
-  /// Has the events of a publisher or subscription counted, if it has a deadline. rclcpp throws where the rmw has no
+  /// Counts the deadline events of a publisher or subscription, if it has a deadline. rclcpp throws if the rmw has no
   /// such event.
   template <typename Options>
   void watch(const Quality& quality, Options& options) {
@@ -24,14 +24,14 @@ class Missed {
     };
     watched_ = true;
   }
-  /// The figure until now, as a counter of the endpoint; `handlers`: all events of it. Info: what that kind of them
-  /// tells.
+  /// The number so far, as a counter of the endpoint; `handlers`: all of its events. Info: the data of this kind of
+  /// event.
   template <typename Info, typename Handlers, typename Kind>
   void count(const Handlers& handlers, Kind kind, lagometer_counters& out) const {
     if (!watched_) return;
     const auto handler = handlers.find(kind);
     if (handler == handlers.end()) return;
-    // Without a listener no executor spins; the figure is in the rmw all the same.
+    // Without a listener no executor spins, but the rmw still has the number.
     const auto news = std::static_pointer_cast<Info>(handler->second->take_data());
     if (news) total_->store(static_cast<uint64_t>(news->total_count));
     out.present |= LAGOMETER_COUNTER_DEADLINE;

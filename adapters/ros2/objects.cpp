@@ -18,10 +18,10 @@
 namespace lagometer::ros2 {
 namespace {
 
-/// The rmw library is loaded once in a process, and by this variable.
+/// The rmw library is loaded once per process, and this variable selects it.
 void choose_rmw(const Settings& settings, std::string_view directory) {
   if (!settings.rmw.empty()) setenv("RMW_IMPLEMENTATION", settings.rmw.c_str(), 1);
-  // The files of the log; not in the user's home.
+  // The log files; not in the user's home.
   if (!directory.empty()) setenv("ROS_LOG_DIR", (std::string(directory) + "/ros_log").c_str(), 1);
 }
 
@@ -33,7 +33,7 @@ void check_rmw(const Settings& settings) {
   }
 }
 
-/// The file of the rmw library that this process has mapped; null if none is.
+/// The file of the rmw library that this process has mapped; null if there is none.
 nlohmann::json mapped_library(const std::string& rmw) {
   const std::string name = "/lib" + rmw + ".so";
   std::ifstream maps("/proc/self/maps");
@@ -47,10 +47,10 @@ nlohmann::json mapped_library(const std::string& rmw) {
 std::shared_ptr<rclcpp::Context> make_context(size_t domain) {
   rclcpp::InitOptions options;
   options.set_domain_id(domain);
-  // Each initialisation opens a log file of its own. A process of ROS 2 does it once.
+  // Each initialisation opens its own log file. A ROS 2 process does that once.
   static std::atomic<bool> logs{false};
   options.auto_initialize_logging(!logs.exchange(true));
-  // Signals are lagometer's: rclcpp::init would take them, a context does not.
+  // lagometer handles signals: rclcpp::init would install its own handlers, a context does not.
   auto context = std::make_shared<rclcpp::Context>();
   context->init(0, nullptr, options);
   return context;
@@ -60,7 +60,7 @@ std::shared_ptr<rclcpp::Context> make_context(size_t domain) {
 
 namespace {
 
-/// Domains in which this process hands messages over.
+/// Domains in which this process uses intra-process communication.
 struct Domains {
   std::mutex mutex;
   std::set<size_t> in_use;
@@ -140,7 +140,7 @@ Node::Node(Context& given, std::string_view name) : context(given) {
   given.node_made();
   rclcpp::NodeOptions options;
   options.context(given.ros_context()).use_intra_process_comms(given.settings().intra_process);
-  // A name may not begin with a digit.
+  // A name must not begin with a digit.
   ros_node_ = std::make_shared<rclcpp::Node>("lagometer_" + graph_name(name, '_'), options);
 }
 
@@ -207,7 +207,7 @@ void Waitset::add(const rclcpp::SubscriptionBase::SharedPtr& subscription) {
 }
 
 lagometer_status Waitset::wait(int64_t until_ns) {
-  constexpr int64_t kLongest_ns = int64_t{1} << 40;  // the wait is relative; one of 18 minutes is simply begun again
+  constexpr int64_t kLongest_ns = int64_t{1} << 40;  // the wait is relative; one of 18 minutes is simply restarted
   for (;;) {
     const int64_t left_ns = std::clamp<int64_t>(until_ns - now_ns(), 0, kLongest_ns);
     const auto result = set_.wait(std::chrono::nanoseconds(left_ns));

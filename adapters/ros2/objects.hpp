@@ -13,11 +13,11 @@
 
 namespace lagometer::ros2 {
 
-/// rclcpp hands messages over between the nodes of one context alone: what two of a domain send each other would go
-/// through the rmw, under the name of a hand-over.
+/// rclcpp's intra-process communication only works between nodes of one context: messages between two contexts of a
+/// domain would go through the rmw, but be reported as intra-process.
 class OnlyOne {
  public:
-  /// Throws Error(LAGOMETER_INVALID): this process has one of the domain already.
+  /// Throws Error(LAGOMETER_INVALID): this process already has one for the domain.
   explicit OnlyOne(size_t domain);
   OnlyOne(const OnlyOne&) = delete;
   OnlyOne& operator=(const OnlyOne&) = delete;
@@ -27,8 +27,8 @@ class OnlyOne {
   size_t domain_;
 };
 
-/// One rclcpp::Context, that is one DDS participant. Each of its nodes has an executor of its own, or all share one, as
-/// in a component container (extension "executor/1").
+/// One rclcpp::Context, which is one DDS participant. Each of its nodes has its own executor, or all share one, as in a
+/// component container (extension "executor/1").
 class Context {
  public:
   explicit Context(const lagometer_context_config& config);
@@ -40,7 +40,7 @@ class Context {
   [[nodiscard]] const std::shared_ptr<rclcpp::Context>& ros_context() const noexcept { return ros_context_; }
   /// One executor for all nodes. Throws Error(LAGOMETER_INVALID): there is a node.
   void share_executor();
-  /// The executor of one more node.
+  /// The executor for one more node.
   std::shared_ptr<Spinner> spinner_for_node();
   void node_made() noexcept { has_nodes_ = true; }
   [[nodiscard]] nlohmann::json describe() const;
@@ -51,10 +51,10 @@ class Context {
   std::shared_ptr<rclcpp::Context> ros_context_;
   bool shares_executor_ = false;
   bool has_nodes_ = false;
-  std::shared_ptr<Spinner> spinner_;  // of all nodes
+  std::shared_ptr<Spinner> spinner_;  // shared by all nodes
 };
 
-/// A node of ROS 2. Its executor turns from the first listener on; a waitset's or a polled reader is in a callback
+/// A ROS 2 node. Its executor spins from the first listener on; a reader with a waitset or polling is in a callback
 /// group that no executor serves.
 class Node {
  public:
@@ -63,7 +63,7 @@ class Node {
   Node& operator=(const Node&) = delete;
   ~Node();
   [[nodiscard]] rclcpp::Node& ros_node() const noexcept { return *ros_node_; }
-  /// The callback group for a reader of this dispatch; for a listener's, starts the executor.
+  /// The callback group for a reader with this dispatch; for a listener, starts the executor.
   rclcpp::CallbackGroup::SharedPtr group_for(uint32_t dispatch);
 
   Context& context;
@@ -93,14 +93,14 @@ struct Endpoint {
 
 class Reader;
 
-/// A rclcpp::WaitSet that a node's own thread waits on.
+/// An rclcpp::WaitSet on which a node's own thread waits.
 class Waitset {
  public:
   explicit Waitset(Context& context);
   void attach(Reader& reader);
   lagometer_status wait(int64_t until_ns);
   void trigger() { wake_->trigger(); }
-  /// Kept by a weak pointer: it leaves when it ends. So are the other two.
+  /// Kept as a weak pointer: it leaves when it ends. So do the other two.
   void add(const rclcpp::SubscriptionBase::SharedPtr& subscription);
   void add(const rclcpp::ClientBase::SharedPtr& client) { set_.add_client(client); }
   void add(const rclcpp::ServiceBase::SharedPtr& service) { set_.add_service(service); }

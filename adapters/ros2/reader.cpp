@@ -13,7 +13,7 @@
 namespace lagometer::ros2 {
 namespace {
 
-/// What is known of a message beside its content.
+/// What is known about a message in addition to its content.
 void note(const rmw_message_info_t& info, Arrived& arrived) noexcept {
   arrived.source_ns = info.source_timestamp;
   arrived.reception_ns = info.received_timestamp;
@@ -83,7 +83,7 @@ void Reader::Door::close() {
 uint64_t writer_id_of(std::span<const uint8_t> gid) noexcept {
   uint64_t words[2] = {0, 0};
   std::memcpy(words, gid.data(), std::min(sizeof words, gid.size()));
-  return words[0] ^ (words[1] * 0x9E3779B97F4A7C15ull);  // its parts alone need not differ
+  return words[0] ^ (words[1] * 0x9E3779B97F4A7C15ull);  // one of its parts alone need not be unique
 }
 
 Reader::Reader(Node& node, const lagometer_endpoint_config& config) : Reader(node, config, nullptr) {}
@@ -135,7 +135,7 @@ void Reader::arrived(Arrived&& arrived) {
 lagometer_status Reader::take(lagometer_sample* samples, uint32_t, uint32_t max, uint32_t& taken) {
   taken = 0;
   if (max == 0) return LAGOMETER_OK;
-  // One at a time, as callbacks are called: none is deserialised before its predecessor has been handled.
+  // One at a time, as with callbacks: no message is deserialised before the previous one was handled.
   Arrived* lent = arrivals_.lend();
   if (lent == nullptr && dispatch_ != LAGOMETER_DISPATCH_LISTENER) {
     Arrived next;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One subscription: a listener's messages come by an executor's callback, all others are taken by the node's own
-// thread.
+// One subscription: an executor's callback delivers a listener's messages; the node's own thread takes all others.
 #pragma once
 
 #include <atomic>
@@ -18,7 +17,7 @@
 
 namespace lagometer::ros2 {
 
-/// A message that rclcpp has handed over.
+/// A message that rclcpp has delivered.
 struct Arrived {
   std::shared_ptr<const void> message;
   Regions regions{};
@@ -26,10 +25,10 @@ struct Arrived {
   int64_t reception_ns = 0;  // the same
   uint64_t writer_id = 0;
   uint64_t sequence = 0;
-  std::optional<rmw_request_id_t> request;  // of a request that has not been answered
+  std::optional<rmw_request_id_t> request;  // for a request that has not been answered
 };
 
-/// A number for what the rmw calls a writer by.
+/// A number from the rmw's identifier of a writer.
 uint64_t writer_id_of(std::span<const uint8_t> gid) noexcept;
 
 class ServiceEnd;
@@ -37,7 +36,7 @@ class ServiceEnd;
 class Reader {
  public:
   Reader(Node& node, const lagometer_endpoint_config& config);
-  /// Of a client or a server.
+  /// For a client or a server.
   Reader(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service);
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -50,11 +49,11 @@ class Reader {
   void counters(lagometer_counters& out) const;
   [[nodiscard]] nlohmann::json describe() const;
 
-  /// A subscription of one message type, or what a client or a server takes from.
+  /// A subscription to one message type, or what a client or a server takes from.
   class Inlet {
    public:
     virtual ~Inlet() = default;
-    /// The next message that waits in the middleware; false if there is none.
+    /// Takes the next message that waits in the middleware; returns false if there is none.
     virtual bool take(Arrived& arrived) = 0;
     virtual void join(Waitset& waitset) = 0;
     virtual void matched(lagometer_matched& out) const = 0;
@@ -65,12 +64,12 @@ class Reader {
     Inlet(const Inlet&) = default;
     Inlet& operator=(const Inlet&) = default;
   };
-  /// Where a listener's callback brings messages; it outlives the reader if the executor still holds the callback.
+  /// Where a listener's callback delivers messages; it outlives the reader if the executor still holds the callback.
   class Door {
    public:
     explicit Door(Reader& reader) : reader_(&reader) {}
     void enter(Arrived&& arrived);
-    /// Returns when no message is inside, and lets none in afterwards.
+    /// Returns when no message is being delivered, and accepts none afterwards.
     void close();
 
    private:
@@ -89,7 +88,7 @@ class Reader {
   Arrivals<Arrived> arrivals_;
   std::shared_ptr<Door> door_;
   Missed missed_;
-  std::shared_ptr<ServiceEnd> service_;  // null: of a topic
+  std::shared_ptr<ServiceEnd> service_;  // null: a topic
   std::unique_ptr<Inlet> inlet_;
 };
 

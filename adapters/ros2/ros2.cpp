@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ROS 2 through rclcpp, over any rmw. What it offers is in adapter.json, what it can't in README.md.
+// ROS 2 through rclcpp, over any rmw. adapter.json lists what it supports, README.md what it can't do.
 #include <rclcpp/version.h>
 
 #include "lagometer/executor.h"

@@ -12,7 +12,7 @@ using Service = lagometer_interfaces::srv::Bytes;
 using Request = Service::Request;
 using Response = Service::Response;
 
-/// Kept for the next call, and replaced while somebody holds it.
+/// Kept for the next call, and replaced if somebody still holds it.
 template <typename Message>
 using Pool = MessagePool<std::shared_ptr<Message>, std::shared_ptr<Message> (*)()>;
 template <typename Message>
@@ -34,7 +34,7 @@ Arrived arrived_of(std::shared_ptr<const Message> message) {
   return arrived;
 }
 
-/// With who sent it, and the number that the client gave it.
+/// Includes the sender, and the number that the client gave it.
 Arrived arrived_of(std::shared_ptr<const Request> request, const rmw_request_id_t& id) {
   Arrived arrived = arrived_of<Request>(std::move(request));
   arrived.request = id;
@@ -62,14 +62,14 @@ class ClientEnd final : public ServiceEnd, public std::enable_shared_from_this<C
   }
   void send(const std::shared_ptr<Request>& request) {
     if (dispatch_ != LAGOMETER_DISPATCH_LISTENER) {
-      client().async_send_request(request);  // who takes the reply looks at no future
+      client().async_send_request(request);  // the taker of the reply does not use a future
       return;
     }
     client().async_send_request(request, [door = door](rclcpp::Client<Service>::SharedFuture future) {
       door->enter(arrived_of<Response>(future.get()));
     });
   }
-  /// A graph with the server in it; whether that one has seen the client is not told.
+  /// Whether the graph has the server; rclcpp does not say whether that one has seen the client.
   void matched(lagometer_matched& out) {
     out.count = client().service_is_ready() ? 1 : 0;
     out.exact = 0;
@@ -101,7 +101,7 @@ class ReplyInlet final : public Reader::Inlet {
     const auto id = std::make_shared<rmw_request_id_t>();
     const std::shared_ptr<Response>& response = pool_.next();
     if (!end_->client().take_response(*response, *id)) return false;
-    end_->client().handle_response(id, response);  // the request is no longer under way
+    end_->client().handle_response(id, response);  // the request is no longer in flight
     arrived = arrived_of<Response>(response);
     return true;
   }
@@ -122,7 +122,7 @@ std::unique_ptr<Reader::Inlet> ClientEnd::inlet() {
   return std::make_unique<ReplyInlet>(shared_from_this());
 }
 
-/// rclcpp tells a server nothing of its clients.
+/// rclcpp does not tell a server about its clients.
 void matched_unknown(lagometer_matched& out) noexcept {
   out.count = 0;
   out.exact = 2;
@@ -202,7 +202,7 @@ std::unique_ptr<Reader::Inlet> ServerEnd::inlet() {
   return std::make_unique<RequestInlet>(shared_from_this());
 }
 
-/// What requests and replies have in common. Throws Error: what services of ROS 2 have not got.
+/// What requests and replies have in common. Throws Error: settings that ROS 2 services do not have.
 Endpoint service_endpoint(Node& node, const lagometer_endpoint_config& request,
                           const lagometer_endpoint_config& reply) {
   Endpoint endpoint(node, request);

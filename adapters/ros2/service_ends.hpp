@@ -10,13 +10,14 @@
 
 namespace lagometer::ros2 {
 
-/// A client or a server of rclcpp, shared by its writer and its reader. The first of the two that is enabled makes it.
+/// A client or a server of rclcpp, shared by its writer and its reader. Whichever of the two is enabled first creates
+/// it.
 class ServiceEnd {
  public:
   virtual ~ServiceEnd() = default;
   virtual std::unique_ptr<Writer::Outlet> outlet() = 0;
   virtual std::unique_ptr<Reader::Inlet> inlet() = 0;
-  /// Where callbacks bring what arrives; set before the first is enabled.
+  /// Where callbacks deliver messages; set before the first is enabled.
   std::shared_ptr<Reader::Door> door;
 
  protected:
@@ -27,7 +28,7 @@ class ServiceEnd {
 
 using Ends = std::pair<std::unique_ptr<Writer>, std::unique_ptr<Reader>>;
 
-/// Both ends of a client and of a server. Throw Error: what services of ROS 2 have not got.
+/// Create both ends of a client or server. Throw Error: settings that ROS 2 services do not have.
 Ends make_client(Node& node, const lagometer_endpoint_config& request, const lagometer_endpoint_config& reply);
 Ends make_server(Node& node, const lagometer_endpoint_config& request, const lagometer_endpoint_config& reply);
 

@@ -113,7 +113,7 @@ void check_together(const Settings& settings) {
 json setting(const json& value, const json& usual) { return {{"value", value}, {"default", usual}}; }
 
 Settings Settings::from(std::string_view profile, std::string_view options) {
-  // Both profiles are the same: what could be matched belongs to the rmw, and is set in its own files.
+  // Both profiles are the same: what could be matched belongs to the rmw, and is configured in its own files.
   if (!profile.empty() && profile != "default" && profile != "matched")
     throw Error(LAGOMETER_INVALID, "ros2: no profile '" + std::string(profile) + "'; valid: default, matched");
   const json document = options.empty() ? json::object() : json::parse(options, nullptr, false);

@@ -44,7 +44,7 @@ void Spinner::add(const rclcpp::Node::SharedPtr& node) {
   executor_->add_node(node);
   if (thread_.joinable()) return;
   thread_ = std::thread([this] { spin(); });
-  // One that is cancelled before it spins would spin for ever.
+  // If it is cancelled before it spins, it would spin forever.
   constexpr auto kPause = std::chrono::microseconds(100);
   while (!executor_->is_spinning() && !ended_) std::this_thread::sleep_for(kPause);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of rclcpp's executors, spinning on a thread of its own from its first node on.
+// One of rclcpp's executors, spinning on its own thread from its first node on.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ class Spinner {
   Spinner(const Settings& settings, const std::shared_ptr<rclcpp::Context>& context);
   Spinner(const Spinner&) = delete;
   Spinner& operator=(const Spinner&) = delete;
-  /// Waits for a callback under way.
+  /// Waits for a running callback.
   ~Spinner();
   /// The first call starts the thread and waits until it spins.
   void add(const rclcpp::Node::SharedPtr& node);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kNever_ns = std::numeric_limits<int64_t>::max();
 constexpr auto kUntilArmed = std::chrono::hours(24);
-// A timer that would fire by itself so soon after the time that is wanted is left alone.
+// A timer that would fire by itself this soon after the wanted time is left alone.
 constexpr int64_t kSlack_ns = 20'000;
 
 }  // namespace
@@ -34,9 +34,9 @@ Timer::~Timer() {
   timer_->cancel();
 }
 
-// A periodic schedule becomes a periodic timer, as an application has one, that is set twice in all: setting one wakes
-// the executor once more. The period that applies after a firing is the one that was set before it, so the first
-// firing follows the first time, the second is set again, and from then on the timer's own next time is the schedule's.
+// A periodic schedule becomes a periodic timer, as in an application. It is set only twice in all, because setting it
+// wakes the executor once more. The period set before a firing applies after it. So the first firing is set from the
+// first time, the second is set again, and from then on the timer's own next time is the schedule's.
 void Timer::arm(int64_t at_ns) {
   if (at_ns == kNever_ns) return timer_->cancel();
   const int64_t now = now_ns();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extension "timers/1" of a node: a timer of rclcpp's, which the executor fires between other callbacks.
+// The extension "timers/1" of a node: an rclcpp timer, which the executor fires between other callbacks.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ class Timer {
   Timer(Node& node, void (*callback)(void* user), void* user);
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
-  /// Waits for a callback under way.
+  /// Waits for a running callback.
   ~Timer();
-  /// Fires at this time; kNever: not at all.
+  /// Fires at this time; kNever: never.
   void arm(int64_t at_ns);
 
  private:

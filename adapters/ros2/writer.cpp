@@ -10,13 +10,13 @@
 namespace lagometer::ros2 {
 namespace {
 
-/// Whatever is sent by a publisher.
+/// Anything that is sent by a publisher.
 template <typename Message>
 class TopicOutlet : public Writer::Outlet {
  public:
   void matched(lagometer_matched& out) const override {
     out.count = static_cast<uint32_t>(publisher_->get_subscription_count());
-    // Subscriptions of this process are reached past the middleware; without a hand-over there are none.
+    // Intra-process subscriptions bypass the middleware; without intra-process communication there are none.
     out.count = std::max(out.count, static_cast<uint32_t>(publisher_->get_intra_process_subscription_count()));
     out.exact = 0;
   }
@@ -37,7 +37,7 @@ class TopicOutlet : public Writer::Outlet {
   const Missed& missed_;
 };
 
-/// publish(const Message&) of one message that is kept, as of a node with a member `message_`.
+/// publish(const Message&) of one message that is kept, as in a node with a member `message_`.
 template <typename Message>
 class ReferenceOutlet final : public TopicOutlet<Message> {
  public:
@@ -53,7 +53,7 @@ class ReferenceOutlet final : public TopicOutlet<Message> {
   Message message_;
 };
 
-/// publish(std::unique_ptr<Message>): within the process the receiver gets this very object.
+/// publish(std::unique_ptr<Message>): within the process the receiver gets this same object.
 template <typename Message>
 class UniqueOutlet final : public TopicOutlet<Message> {
  public:
@@ -70,12 +70,12 @@ class UniqueOutlet final : public TopicOutlet<Message> {
   std::unique_ptr<Message> message_;
 };
 
-/// borrow_loaned_message() and publish() of it: the middleware's own memory.
+/// borrow_loaned_message() and its publish(): the middleware's own memory.
 template <typename Message>
 class LoanOutlet final : public TopicOutlet<Message> {
  public:
   LoanOutlet(const Endpoint& endpoint, Missed& missed) : TopicOutlet<Message>(endpoint, missed) {
-    // rclcpp would give an ordinary message instead, and say so in a log line alone.
+    // rclcpp would give a normal message instead, and only log it.
     if (!this->publisher_->can_loan_messages()) {
       throw Error(LAGOMETER_UNSUPPORTED, std::string("ros2: this rmw (") + rmw_get_implementation_identifier() +
                                              ") lends no memory for messages of topic " + endpoint.topic +

@@ -16,9 +16,9 @@ class ServiceEnd;
 class Writer {
  public:
   Writer(Node& node, const lagometer_endpoint_config& config);
-  /// Of a client or a server.
+  /// For a client or a server.
   Writer(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service);
-  /// Of a server: the next message goes to who sent this request. Errors: it was answered.
+  /// Servers: the next message goes to the sender of this request. Errors: it was already answered.
   void answer(const lagometer_sample& request);
   void enable();
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
@@ -28,8 +28,8 @@ class Writer {
   void counters(lagometer_counters& out) const;
   [[nodiscard]] nlohmann::json describe() const;
 
-  /// A publisher of one message type, or what a client or a server sends by. The message between borrow and publish is
-  /// its own, one at a time.
+  /// A publisher of one message type, or what a client or a server sends through. It owns the message between borrow
+  /// and publish, one at a time.
   class Outlet {
    public:
     virtual ~Outlet() = default;
@@ -49,7 +49,7 @@ class Writer {
  private:
   Endpoint endpoint_;
   Missed missed_;
-  std::shared_ptr<ServiceEnd> service_;  // null: of a topic
+  std::shared_ptr<ServiceEnd> service_;  // null: a topic
   std::unique_ptr<Outlet> outlet_;
 };
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Adapters written in Rust: one crate each in the workspace adapters/Cargo.toml, built by one run of cargo into one folder
-# for all, whatever the preset. They take minutes and need the package registry once, so they are built only when asked
-# for.
+# Adapters written in Rust: one crate each in the workspace adapters/Cargo.toml, built by one run of cargo into one
+# folder for all, whatever the preset. They take minutes and need the package registry once, so they are only built on
+# request.
 
 set(LAGOMETER_CARGO_TARGET ${PROJECT_SOURCE_DIR}/build/cargo CACHE PATH "Where cargo builds the adapters in Rust")
 set(LAGOMETER_RUST_PROFILE release CACHE STRING
@@ -10,7 +10,7 @@ set(LAGOMETER_RUST_VERSION 1.89) # rust-version in adapters/Cargo.toml
 set(LAGOMETER_RUST_HOW "Debian 12: apt install cargo-web rustc-web; elsewhere a toolchain of your own")
 
 if(LAGOMETER_RUST_ADAPTERS)
-  # The first that is new enough; else the last, so that its version can be told.
+  # The first that is new enough; otherwise the last, so that its version can be reported.
   find_program(LAGOMETER_CARGO_OWN cargo PATHS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin NO_DEFAULT_PATH)
   find_program(LAGOMETER_CARGO_PATH cargo)
   foreach(candidate IN ITEMS ${LAGOMETER_CARGO_OWN} ${LAGOMETER_CARGO_PATH})
@@ -22,7 +22,7 @@ if(LAGOMETER_RUST_ADAPTERS)
   endforeach()
 endif()
 
-# lagometer_add_rust_adapter(NAME [PROGRAMS program...]): the crate lagometer-NAME in the folder that calls.
+# lagometer_add_rust_adapter(NAME [PROGRAMS program...]): the crate lagometer-NAME in the calling folder.
 function(lagometer_add_rust_adapter name)
   cmake_parse_arguments(arg "" "" "PROGRAMS" ${ARGN})
   if(NOT LAGOMETER_RUST_ADAPTERS)
@@ -53,7 +53,7 @@ function(lagometer_add_rust_adapter name)
   install(FILES ${folder}/missing.txt DESTINATION ${LAGOMETER_LIBEXEC}/adapters/${name} OPTIONAL)
 endfunction()
 
-# Builds all that were added, together: what they depend on is compiled once for all of them.
+# Builds all added adapters together: their dependencies are compiled once for all of them.
 function(lagometer_build_rust_adapters)
   get_property(names GLOBAL PROPERTY lagometer_rust_adapters)
   if(NOT names)
@@ -68,10 +68,10 @@ function(lagometer_build_rust_adapters)
     list(APPEND options -Dprograms_${name}=${joined})
     list(APPEND inputs ${workspace}/${name}/adapter.json)
   endforeach()
-  # Which crate depends on which file is cargo's affair.
+  # Cargo itself tracks which crate depends on which file.
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${workspace}/*.rs ${workspace}/Cargo.toml)
   set(stamp ${CMAKE_BINARY_DIR}/rust_adapters.stamp)
-  # The stamp is written if all were built; a failure is noted in missing.txt and tried again next time.
+  # The stamp is written if all were built; a failure is noted in missing.txt and retried next time.
   add_custom_command(OUTPUT ${stamp}
     COMMAND ${CMAKE_COMMAND} ${options} -Dcargo=${LAGOMETER_CARGO} -Dfolder=${LAGOMETER_ADAPTERS_DIR}
             -Dworkspace=${workspace} -Dtarget=${LAGOMETER_CARGO_TARGET}

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds the adapters in Rust with cargo and puts the libraries and programs of each into its folder. What does not build is
-# left out with its reason in missing.txt, and the rest goes on.
-# Variables: names, programs_NAME (both with commas), cargo, folder (of all adapters), workspace, target,
-# profile (cargo's), stamp.
+# Builds the adapters in Rust with cargo and copies each one's libraries and programs to its folder. An adapter that
+# does not build is left out, with its reason in missing.txt, and the others are still built. Variables: names,
+# programs_NAME (both with commas), cargo, folder (of all adapters), workspace, target, profile (cargo's), stamp.
 string(REPLACE "," ";" names "${names}")
 
-# What of an adapter cargo builds.
+# What cargo builds for an adapter.
 function(files_of name result)
   string(REPLACE "," ";" programs "${programs_${name}}")
   set(${result} liblagometer_${name}.so ${programs} PARENT_SCOPE)
@@ -21,7 +20,7 @@ function(is_built name result)
   endforeach()
 endfunction()
 
-# run_cargo(RESULT OPTION...): what it said, as far as that is an error, into RESULT.
+# run_cargo(RESULT OPTION...): RESULT gets the errors in its output.
 function(run_cargo result)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${target} ${cargo} build --profile ${profile}
     --locked --manifest-path ${workspace}/Cargo.toml ${ARGN} RESULT_VARIABLE code ERROR_VARIABLE said)
@@ -33,7 +32,7 @@ function(run_cargo result)
   set(${result} "${said}" PARENT_SCOPE)
 endfunction()
 
-# Cargo puts the files of what is up to date there again, so what is there afterwards was built.
+# Cargo recreates the files of targets that are up to date, so files that exist afterwards were built.
 foreach(name IN LISTS names)
   files_of(${name} files)
   list(TRANSFORM files PREPEND ${target}/${profile}/)
@@ -44,7 +43,7 @@ run_cargo(said --workspace --keep-going)
 file(REMOVE ${stamp})
 set(all_built TRUE)
 foreach(name IN LISTS names)
-  # By itself perhaps: what one needs and can't be had stops the others before they begin.
+  # Maybe it builds alone: if one adapter's dependency is not available, the others stop before they begin.
   is_built(${name} built)
   if(NOT built)
     run_cargo(said --package lagometer-${name})
@@ -60,7 +59,7 @@ foreach(name IN LISTS names)
     file(WRITE ${folder}/${name}/missing.txt "cargo build failed (${reason}); to see all of it: cd adapters && cargo build --release --locked --package lagometer-${name}\n")
     continue()
   endif()
-  # Under another name first: a worker that runs keeps the library that it has opened.
+  # Under another name first: a running worker keeps the library that it has opened.
   foreach(file IN LISTS files)
     set(new ${folder}/${name}/${file}.new)
     execute_process(COMMAND ${CMAKE_COMMAND} -E copy ${target}/${profile}/${file} ${new} COMMAND_ERROR_IS_FATAL ANY)

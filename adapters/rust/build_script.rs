@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // For build scripts of adapters: `include!("../rust/build_script.rs");`
 
-/// Hides whatever crates export beside the one symbol, and tells the crate being built, as
-/// `env!("LAGOMETER_MIDDLEWARE_VERSION")`, which version of `package` Cargo.lock fixes.
+/// Hides all symbols that crates export except ours, and passes the `package` version from Cargo.lock to the
+/// crate being built, as `env!("LAGOMETER_MIDDLEWARE_VERSION")`.
 fn prepare(package: &str) {
     println!("cargo:rustc-link-arg-cdylib=-Wl,--exclude-libs,ALL");
     let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock");
@@ -14,7 +14,8 @@ fn prepare(package: &str) {
     println!("cargo:rustc-env=LAGOMETER_MIDDLEWARE_VERSION={version}{}", remark());
 }
 
-/// What the version says of a build that is not the one to measure; lagometer/study/adapters.py looks for its end.
+/// What the version says if the build is not the one to measure; lagometer/study/adapters.py checks how it
+/// ends.
 fn remark() -> String {
     match std::env::var("OPT_LEVEL").as_deref() {
         Ok("3") => String::new(),

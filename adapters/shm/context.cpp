@@ -11,7 +11,7 @@ namespace lagometer::shm {
 namespace {
 
 constexpr std::string_view keep_all_option = "keep_all_messages";
-/// KEEP_ALL has to end somewhere: where a queue of the largest messages would take this much.
+/// KEEP_ALL must end somewhere: where a queue of the largest messages would take this much.
 constexpr uint64_t keep_all_bytes = 4ULL << 20;
 
 }  // namespace

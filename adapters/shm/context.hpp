@@ -40,7 +40,7 @@ class Context {
   /// How many messages a queue keeps with this quality of service.
   [[nodiscard]] uint32_t queue_limit(const floor::Endpoint& endpoint) const noexcept;
 
-  /// The bell that the listener thread sleeps at; makes both when first called.
+  /// The bell at which the listener thread sleeps; the first call creates both.
   std::shared_ptr<Segment> listener_bell();
   [[nodiscard]] const std::shared_ptr<Readers>& listeners() const noexcept { return listeners_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies in the shared files. A writer owns a pool of slots, where its messages are written and read in place. A
+// What is in the shared files. A writer owns a pool of slots, where its messages are written and read in place. A
 // reader owns an inbox: per writer a queue of slot numbers. Nobody ever waits for a lock of another process.
 #pragma once
 
@@ -18,8 +18,9 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 constexpr uint64_t round_up(uint64_t value, uint64_t unit) noexcept { return (value + unit - 1) / unit * unit; }
 
-/// One message; the payload follows at once. Bit n of `holders` is set while the writer's connection n has it queued
-/// or taken; a slot without holders is free. Bits and not a count, so that those of a killed reader can be cleared.
+/// One message; the payload follows immediately. Bit n of `holders` is set while the writer's connection n has it
+/// queued or taken; a slot without holders is free. Bits instead of a count, so that those of a killed reader can be
+/// cleared.
 struct alignas(line_bytes) Slot {
   std::atomic<uint64_t> holders;
   uint64_t sequence;
@@ -32,7 +33,7 @@ static_assert(sizeof(Slot) == line_bytes);
 /// The head of a writer's file; the slots follow.
 struct alignas(line_bytes) Pool {
   uint32_t slots;
-  uint32_t held_max;    // the most samples that one reader may have taken and not yet given back
+  uint32_t held_max;    // the most samples that one reader may have taken and not released
   uint64_t slot_bytes;  // from one slot to the next
   uint64_t writer_id;
   Bell room;  // the writer sleeps here until a reader has made room
@@ -51,14 +52,14 @@ struct alignas(line_bytes) Pool {
 /// A bounded queue of slot numbers: one producer, one consumer, and the producer may also remove the oldest.
 ///
 /// Both ends remove by moving `head` with compare-exchange, and positions only grow, so exactly one of them gets an
-/// entry. The consumer reads the entry before it moves the head; should the producer have removed and overwritten it
-/// meanwhile, the head is no longer what the consumer saw and its exchange fails. The exchange releases and the
+/// entry. The consumer reads the entry before it moves the head. If the producer has removed and overwritten the entry
+/// meanwhile, the head is no longer what the consumer saw, and its exchange fails. The exchange releases and the
 /// producer's load of the head acquires, so the entry is not overwritten before the consumer has read it.
 struct Queue {
   alignas(line_bytes) std::atomic<uint64_t> head;
   alignas(line_bytes) std::atomic<uint64_t> tail;
 
-  /// Sequentially consistent, since bells depend on them (bell.hpp).
+  /// Sequentially consistent, because bells depend on it (bell.hpp).
   [[nodiscard]] bool empty() const noexcept {
     return head.load(std::memory_order_seq_cst) == tail.load(std::memory_order_seq_cst);
   }
@@ -66,15 +67,15 @@ struct Queue {
     return tail.load(std::memory_order_relaxed) - head.load(std::memory_order_seq_cst) >= limit;
   }
 
-  /// Producer; not full. The tail publishes the slot's contents and wakes nobody yet.
+  /// Producer; the queue is not full. The tail publishes the slot's contents and does not wake anybody yet.
   void push(std::atomic<uint32_t>* ring, uint64_t mask, uint32_t slot) noexcept {
     const uint64_t position = tail.load(std::memory_order_relaxed);
     ring[position & mask].store(slot, std::memory_order_relaxed);
     tail.store(position + 1, std::memory_order_seq_cst);
   }
 
-  /// Producer: removes the oldest entry if there are `limit` or more. Which one that is follows from the tail, which is
-  /// the producer's own: the consumer may have taken all of them since anybody looked at the head.
+  /// Producer: removes the oldest entry if there are `limit` or more. The tail, which belongs to the producer,
+  /// determines which one that is: the consumer may have taken all of them since the head was last read.
   [[nodiscard]] bool drop_oldest(const std::atomic<uint32_t>* ring, uint64_t mask, uint64_t limit,
                                  uint32_t& slot) noexcept {
     const uint64_t end = tail.load(std::memory_order_relaxed) + 1;
@@ -93,14 +94,14 @@ struct Queue {
   }
 };
 
-/// The life of a place in an inbox: the writer claims it, fills it in and opens it; it closes it when it goes, and the
-/// reader frees it once the queue is empty and all samples are back.
+/// The lifecycle of a place in an inbox: the writer claims it, fills it in and opens it. The writer closes it when it
+/// leaves, and the reader frees it once the queue is empty and all samples are back.
 inline constexpr uint32_t place_free = 0;
 inline constexpr uint32_t place_claimed = 1;
 inline constexpr uint32_t place_open = 2;
 inline constexpr uint32_t place_closed = 3;
 
-/// What one writer has for one reader.
+/// The queue from one writer to one reader.
 struct alignas(line_bytes) Place {
   std::atomic<uint32_t> state;
   uint32_t holder_bit;     // number of the bit in Slot::holders
@@ -114,7 +115,7 @@ struct alignas(line_bytes) Place {
 /// The head of a reader's file; the places follow, then one ring of slot numbers for each place.
 struct alignas(line_bytes) Inbox {
   std::atomic<uint32_t> closed;      // 1: the reader is gone
-  std::atomic<uint32_t> places_end;  // places in use lie below
+  std::atomic<uint32_t> places_end;  // places in use are below
   uint64_t ring_entries;             // a power of two
   std::array<Place, connections_max> places;
 

@@ -12,7 +12,7 @@ namespace {
 
 /// What a sample carries from take to release: the place and the slot.
 void* pack(uint32_t place, uint32_t slot) noexcept {
-  // Two numbers in a pointer's place, never followed. NOLINTNEXTLINE(performance-no-int-to-ptr)
+  // Two numbers in place of a pointer, never dereferenced. NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<void*>((static_cast<uintptr_t>(place) << 32U) | slot);
 }
 
@@ -65,9 +65,9 @@ bool Reader::open_source(Place& place, Source& source) {
   try {
     source.segment = Segment::open(place.pool_path.data(), sizeof(Pool));
   } catch (const Error&) {
-    // A writer that came and went before it was looked at has taken its file along.
+    // A writer that came and left before it was examined has removed its file.
     if (place.state.load(std::memory_order_acquire) != place_closed) throw;
-    source.noticed.store(0, std::memory_order_relaxed);  // or the next writer's queue would seem to hold as much
+    source.noticed.store(0, std::memory_order_relaxed);  // otherwise the next writer's queue would seem to hold as much
     place.state.store(place_free, std::memory_order_release);
     return false;
   }
@@ -106,8 +106,8 @@ void Reader::take_from(uint32_t index, lagometer_sample* samples, uint32_t strid
                        uint32_t& taken) noexcept {
   Place& place = inbox_->places[index];
   Source& source = sources_[index];
-  // The acquiring load makes visible what the writer put into the slots before it moved the tail. Within the
-  // listener only what was there when the thread looked is taken, so that its time is never before the publishing.
+  // The acquiring load makes visible what the writer put into the slots before it moved the tail. Inside the listener,
+  // only messages that existed when the thread looked are taken, so that its time is never before the publishing.
   uint64_t end = place.queue.tail.load(std::memory_order_acquire);
   if (endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER) end = source.noticed.load(std::memory_order_relaxed);
   uint32_t slot = 0;
@@ -141,7 +141,7 @@ void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count)
     const auto data = reinterpret_cast<uintptr_t>(sample_at(samples, stride, number).adapter_data);
     const auto index = static_cast<uint32_t>(data >> 32U);
     Source& source = sources_[index];
-    // Releases: what was read from the slot was read before the writer may write there again.
+    // Releases: the slot was read before the writer may write to it again.
     source.pool->slot(static_cast<uint32_t>(data))
         .holders.fetch_and(~(1ULL << inbox_->places[index].holder_bit), std::memory_order_release);
     --source.held;
@@ -183,11 +183,11 @@ uint32_t Reader::notice() noexcept {
 
 bool Reader::notify_listener() noexcept {
   if (notice() == 0) return false;
-  signalled_ns_ = now_ns();  // after the look, so not before any publishing that it saw
+  signalled_ns_ = now_ns();  // after the look, so never before a publishing that it saw
   signalled_cpu_ = static_cast<uint32_t>(sched_getcpu());
   listening_ = true;
   uint64_t before = 0;
-  do {  // again while a listener that takes a few at a time gets on
+  do {  // repeated while a listener that takes a few at a time makes progress
     before = taken_total_;
     endpoint_.on_data(endpoint_.user);
   } while (taken_total_ != before && has_data());

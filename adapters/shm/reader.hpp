@@ -27,13 +27,13 @@ class Reader {
   void matched(lagometer_matched& out);
   void counters(lagometer_counters& out);
 
-  /// A waitset serves this reader from now on, at this bell. Before enable.
-  /// Its slot among the waitset's readers.
+  /// A waitset serves this reader from now on, at this bell. Call it before enable. Returns its slot among the
+  /// waitset's readers.
   uint32_t attach(std::shared_ptr<Readers> waitset, std::shared_ptr<Segment> bell);
   [[nodiscard]] bool has_data() const noexcept;
-  /// Whether there is something that the listener has not been called for.
+  /// Whether there is something for which the listener has not been called.
   [[nodiscard]] bool has_news() const noexcept;
-  /// Calls the listener if there are news; true if it did. [thread: the context's]
+  /// Calls the listener if there is news; returns true if it did. [thread: the context's]
   bool notify_listener() noexcept;
 
   [[nodiscard]] const floor::Endpoint& endpoint() const noexcept { return endpoint_; }
@@ -64,11 +64,11 @@ class Reader {
   Inbox* inbox_ = nullptr;
   std::optional<rendezvous::Announcement> announcement_;
   std::array<Source, connections_max> sources_;
-  std::mutex sources_mutex_;  // for coming and going of writers, and those who ask about it
+  std::mutex sources_mutex_;  // guards arriving and leaving writers, and queries about them
   uint64_t overwritten_by_gone_ = 0;
   uint32_t next_place_ = 0;
   uint64_t taken_total_ = 0;
-  bool listening_ = false;  // inside the listener; touched by the context's thread alone
+  bool listening_ = false;  // inside the listener; used by the context's thread only
   int64_t signalled_ns_ = 0;
   uint32_t signalled_cpu_ = 0;
 };

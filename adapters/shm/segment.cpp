@@ -46,7 +46,7 @@ std::shared_ptr<Segment> Segment::make(const std::string& path, uint64_t bytes) 
   if (!file.valid()) throw_system_error("creating " + path);
   try {
     rendezvous::lock_while_alive(file.get(), path);
-    // Pages are reserved here: a full tmpfs is an error now and not a SIGBUS in the middle of a message.
+    // Pages are reserved here, so a full tmpfs is an error now and not a SIGBUS in the middle of a message.
     errno = posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
     if (errno != 0) throw_system_error("reserving " + std::to_string(bytes) + " bytes for " + path);
     std::shared_ptr<Segment> segment(new Segment(path, std::move(file), bytes, true));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that processes share: a file on the trial's tmpfs, mapped by its maker and by its peers.
+// Memory shared by processes: a file on the trial's tmpfs, mapped by its creator and by its peers.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace lagometer::shm {
 /// A mapped file. Peers within one process get the same mapping, so that they share it as threads do.
 class Segment {
  public:
-  /// Makes the file, all pages in place. Errors: NO_RESOURCE where the tmpfs or the memory is too small.
+  /// Creates the file with all its pages. Errors: NO_RESOURCE if the tmpfs or the memory is too small.
   static std::shared_ptr<Segment> make(const std::string& path, uint64_t bytes);
   /// Maps a peer's file. Errors: FAILED if it is gone or smaller than `bytes_min`.
   static std::shared_ptr<Segment> open(const std::string& path, uint64_t bytes_min);
@@ -25,9 +25,9 @@ class Segment {
   [[nodiscard]] uint8_t* data() const noexcept { return data_; }
   [[nodiscard]] uint64_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// False once the process that made it has died.
+  /// False once its creator's process is dead.
   [[nodiscard]] bool maker_alive() const noexcept;
-  /// Takes the name away: those who mapped it keep it, nobody else can find it. Called by its maker.
+  /// Removes the name: processes that mapped it keep it, nobody else can find it. Called by its creator.
   void unlink() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared-memory floor: what a message between processes costs with nothing but memory and a futex.
+// The shared-memory floor: what a message between processes costs with only memory and a futex.
 #include "context.hpp"
 #include "reader.hpp"
 #include "waitset.hpp"

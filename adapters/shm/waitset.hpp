@@ -28,10 +28,10 @@ class Waitset {
   [[nodiscard]] bool has_data() noexcept;
   Bell& bell() noexcept { return *reinterpret_cast<Bell*>(bell_->data()); }
 
-  // Shared with the readers, which take themselves out and may outlive the waitset.
+  // Shared with the readers, which remove themselves and may outlive the waitset.
   std::shared_ptr<Readers> readers_ = std::make_shared<Readers>();
   std::shared_ptr<Segment> bell_;
-  std::vector<uint32_t> places_;  // by slot: the how manieth it was attached as
+  std::vector<uint32_t> places_;  // by slot: the reader's index in the order of attach
   uint32_t attached_ = 0;
   std::atomic<bool> triggered_{false};
 };

@@ -9,12 +9,12 @@ namespace lagometer::shm {
 
 namespace {
 
-/// Samples that one reader may hold at a time, and the number of readers that may all do so before slots run out.
+/// How many samples one reader may hold at a time, and how many readers may do so before slots run out.
 constexpr uint32_t held_small = 8;
 constexpr uint32_t held_large = 2;
 constexpr uint64_t large_bytes = 64ULL << 10;
 constexpr uint32_t holding_readers = 4;
-/// Slots that are tried first: memory that was used a moment ago is still in the caches.
+/// Slots that are tried first: recently used memory is still in the caches.
 constexpr uint32_t warm_slots = 8;
 
 }  // namespace
@@ -24,7 +24,8 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config)
       endpoint_(Type::endpoint(config)),
       queue_limit_(context_.queue_limit(endpoint_)),
       held_max_(endpoint_.type.bytes_max >= large_bytes ? held_large : held_small),
-      // A queue holds some of the last `queue_limit` messages, so these, what readers hold and the one being written.
+      // A queue holds some of the last `queue_limit` messages, so these, those that readers hold, and the one being
+      // written.
       slots_(queue_limit_ + held_max_ * holding_readers + 1) {}
 
 Writer::~Writer() {
@@ -69,7 +70,7 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
 }
 
 bool Writer::find_free_slot() noexcept {
-  // Acquires: the readers that gave it back have read it.
+  // Acquires: the readers that returned it have read it.
   const auto is_free = [this](uint32_t slot) noexcept {
     return pool_->slot(slot).holders.load(std::memory_order_acquire) == 0;
   };
@@ -100,7 +101,7 @@ lagometer_status Writer::commit(const lagometer_message&) noexcept {
   const uint32_t count = connections_.size();
   int64_t until_ns = 0;
   for (uint32_t index = 0; index < count; ++index) {
-    // All or none: what one subscriber has no room for, none gets.
+    // All or none: if one subscriber has no room, no subscriber gets the message.
     if (connections_[index].keep_all && !wait_for_room(connections_[index], until_ns)) {
       rejected_.fetch_add(1, std::memory_order_relaxed);
       return LAGOMETER_REJECTED;
@@ -136,12 +137,12 @@ void Writer::deliver(Connection& connection, uint32_t slot) noexcept {
   Queue& queue = connection.place->queue;
   const uint64_t mask = connection.inbox->ring_mask();
   for (uint32_t oldest = 0; queue.drop_oldest(connection.ring, mask, connection.limit, oldest);) {
-    // The reader never had this entry, so its contents need no ordering.
+    // The reader never got this entry, so its contents need no ordering.
     pool_->slot(oldest).holders.fetch_and(~connection.holder_bit, std::memory_order_relaxed);
     connection.place->overwritten.fetch_add(1, std::memory_order_relaxed);
     overwritten_.fetch_add(1, std::memory_order_relaxed);
   }
-  // Before the push: the reader may give it back at once.
+  // Before the push: the reader may return it at once.
   pool_->slot(slot).holders.fetch_or(connection.holder_bit, std::memory_order_relaxed);
   queue.push(connection.ring, mask, slot);
   if (connection.bell != nullptr) connection.bell->ring();
@@ -185,7 +186,7 @@ void Writer::connect(rendezvous::Found& found) {
     }
   } catch (const Error&) {
     if (rendezvous::locked_by_other(found.file.get())) throw;
-    return;  // it went while it was looked at
+    return;  // it left while it was examined
   }
   connection->inbox = reinterpret_cast<Inbox*>(connection->inbox_segment->data());
   connection->limit = std::min(queue_limit_, found.facts.at("queue_limit").get<uint32_t>());
@@ -200,7 +201,7 @@ void Writer::claim_place(Connection& connection, uint32_t bit) {
   for (uint32_t index = 0; index < connections_max; ++index) {
     Place& place = inbox.places[index];
     uint32_t free = place_free;
-    // Acquires: the reader is done with whoever had the place before.
+    // Acquires: the reader is done with the previous owner of the place.
     if (!place.state.compare_exchange_strong(free, place_claimed, std::memory_order_acq_rel)) continue;
     place.holder_bit = bit;
     place.back_pressure = connection.keep_all && endpoint_.reliable ? 1 : 0;

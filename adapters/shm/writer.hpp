@@ -26,7 +26,7 @@ class Writer {
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
   lagometer_status commit(const lagometer_message& message) noexcept;
   void discard(const lagometer_message&) noexcept {}  // a slot without holders is free
-  /// Looks for subscribers too: this is where connections are made.
+  /// Also looks for subscribers: this is where connections are created.
   void matched(lagometer_matched& out);
   void counters(lagometer_counters& out) const noexcept;
 
@@ -36,7 +36,7 @@ class Writer {
 
  private:
   struct Connection {
-    std::string name;  // of the subscriber's announcement; known names are not looked at again
+    std::string name;  // of the subscriber's announcement; known names are not checked again
     std::atomic<bool> live{false};
     std::shared_ptr<Segment> inbox_segment;
     std::shared_ptr<Segment> bell_segment;
@@ -67,11 +67,11 @@ class Writer {
   uint32_t slots_;
   std::shared_ptr<Segment> segment_;
   Pool* pool_ = nullptr;
-  uint32_t slot_ = 0;       // the one that was borrowed last
-  uint32_t next_slot_ = 0;  // where the search for a cold one goes on
+  uint32_t slot_ = 0;       // the one borrowed last
+  uint32_t next_slot_ = 0;  // where the search for a cold one continues
   uint64_t sequence_ = 0;
   AppendList<Connection, connections_max> connections_;
-  std::mutex connect_mutex_;  // among threads that ask matched(); the message path does not know it
+  std::mutex connect_mutex_;  // between threads that call matched(); the message path does not use it
   std::vector<std::string> refused_names_;
   std::atomic<uint64_t> overwritten_{0};
   std::atomic<uint64_t> rejected_{0};

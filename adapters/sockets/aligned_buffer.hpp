@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for messages: aligned to a cache line and touched, so that its first use costs no page fault.
+// Memory for messages: aligned to a cache line and touched, so that its first use causes no page fault.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subscribers of one publisher on sockets: looked for by whoever asks matched(), walked by whoever publishes.
+// The subscribers of one publisher on sockets: matched() looks for them, publishing iterates over them.
 #pragma once
 
 #include <algorithm>
@@ -19,24 +19,24 @@ namespace lagometer::sockets {
 
 /// A publisher's end towards one subscriber.
 struct Connection {
-  std::string name;         // of the subscriber's announcement; known names are not looked at again
-  Descriptor announcement;  // none where its host is another one: that it went shows when it is sent to
+  std::string name;         // of the subscriber's announcement; known names are not checked again
+  Descriptor announcement;  // none if it is on another host: a failed send then shows that it is gone
   Descriptor socket;
   BufferSizes default_sizes;
   std::atomic<bool> live{true};
 
-  /// Marks it dead if its subscriber is.
+  /// Marks the connection dead if its subscriber is dead.
   void look_after() noexcept {
     if (announcement.valid() && !rendezvous::locked_by_other(announcement.get()))
       live.store(false, std::memory_order_relaxed);
   }
-  /// Nobody has its end any more.
+  /// The other end no longer exists.
   void refused() noexcept {
     if (!announcement.valid()) live.store(false, std::memory_order_relaxed);
   }
 };
 
-/// `Kind` is Connection, or a kind of it that keeps more.
+/// `Kind` is Connection, or a derived class with more members.
 template <typename Kind>
 class Connections {
  public:
@@ -44,8 +44,8 @@ class Connections {
 
   Connections(Context& context, const floor::Endpoint& endpoint) : context_(context), endpoint_(endpoint) {}
 
-  /// Looks for subscribers and counts those that live. open(connection, facts) makes the socket to a new one; false if
-  /// that went while it was looked at.
+  /// Looks for subscribers and counts the live ones. open(connection, facts) creates the socket to a new one; it
+  /// returns false if that left meanwhile.
   template <typename Open>
   void look(lagometer_matched& out, Open&& open) {
     const std::scoped_lock lock(mutex_);
@@ -59,7 +59,7 @@ class Connections {
     }
   }
 
-  /// Calls send(connection) for each that lives. If one says false, the message counts as rejected.
+  /// Calls send(connection) for each live one. If one returns false, the message counts as rejected.
   template <typename Send>
   lagometer_status send_to_all(Send&& send) {
     bool refused = false;
@@ -109,7 +109,7 @@ class Connections {
   Context& context_;
   const floor::Endpoint& endpoint_;
   AppendList<Kind, most> list_;
-  std::mutex mutex_;  // among threads that ask matched(); the message path does not know it
+  std::mutex mutex_;  // between threads that call matched(); the message path does not use it
   std::vector<std::string> refused_names_;
   std::atomic<uint64_t> rejected_{0};
 };

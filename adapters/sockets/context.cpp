@@ -21,7 +21,7 @@ int socket_option(int socket, int option) noexcept {
 }
 
 void size_buffer(int socket, int forced, int option, int bytes) {
-  // The forced option passes the system's limit and needs CAP_NET_ADMIN.
+  // The forced option exceeds the system's limit and needs CAP_NET_ADMIN.
   if (setsockopt(socket, SOL_SOCKET, forced, &bytes, sizeof bytes) == 0) return;
   if (setsockopt(socket, SOL_SOCKET, option, &bytes, sizeof bytes) != 0) throw_system_error("sizing a socket's buffer");
 }
@@ -85,7 +85,7 @@ void Context::serve() noexcept {
     const auto happened = set_->wait(events, std::numeric_limits<int64_t>::max());
     const int64_t woken_ns = now_ns();
     const auto cpu = static_cast<uint32_t>(sched_getcpu());
-    // First all marks, then the calls: a listener is called once, however many of its sockets have something.
+    // First all marks, then the calls: a listener is called once, however many of its sockets are readable.
     for (const epoll_event& event : happened) {
       if (event.data.u64 == EpollSet::triggered) {
         stopping = true;

@@ -18,16 +18,17 @@
 
 namespace lagometer::sockets {
 
-/// What this library's transport can do; each adapter defines its own.
+/// What this library's transport supports; each adapter defines its own.
 extern const floor::Abilities abilities;
 
-/// A socket's buffers, as the kernel reports them: what was asked for is doubled, and clamped for those without rights.
+/// A socket's buffers, as the kernel reports them: the requested size is doubled, and clamped without the right
+/// capability.
 struct BufferSizes {
   int send_bytes = 0;
   int receive_bytes = 0;
 };
 
-/// A subscriber is found by publishers for as long as this lives.
+/// Publishers find a subscriber for as long as this lives.
 using Announced = std::shared_ptr<void>;
 
 class Context {
@@ -40,7 +41,7 @@ class Context {
 
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
   [[nodiscard]] std::filesystem::path topic_folder(std::string_view topic) const;
-  /// Where a socket of this host begins: on the link to other hosts, or on the loopback; the kernel chooses the port.
+  /// The local end of this host's sockets: on the link to other hosts, or on the loopback; the kernel chooses the port.
   [[nodiscard]] sockaddr_in own_end() const { return end_at(link_.empty() ? loopback : link_, 0); }
 
   Announced announce(const std::string& topic, const nlohmann::json& facts);
@@ -53,7 +54,7 @@ class Context {
     return result;
   }
 
-  /// Gives a new socket the buffers of this profile; returns what the kernel's default was.
+  /// Gives a new socket this profile's buffers; returns the kernel's default sizes.
   BufferSizes size_buffers(int socket) const;
 
   /// What the context's thread waits on; the first call starts the thread.
@@ -64,21 +65,21 @@ class Context {
 
   std::string name_;
   std::filesystem::path folder_;
-  std::string link_;      // the address of this host; empty: there is no other host
+  std::string link_;      // this host's address; empty: there is no other host
   int buffer_bytes_ = 0;  // 0: the kernel's default
   std::mutex start_mutex_;
   std::shared_ptr<EpollSet> set_;
   std::thread thread_;
-  std::shared_ptr<Directory> directory_;  // where there are other hosts
+  std::shared_ptr<Directory> directory_;  // if there are other hosts
 };
 
 using Node = PlainNode<Context>;
 using Type = floor::Type<Context, abilities>;
 
 BufferSizes buffer_sizes(int socket) noexcept;
-/// The JSON that describe() gives for an endpoint with such a socket.
+/// The JSON of describe() for an endpoint with such a socket.
 std::string describe_socket(BufferSizes now, BufferSizes vendor_default, bool is_reader);
-/// The JSON that probe() gives.
+/// The JSON of probe().
 std::string probe_socket();
 
 }  // namespace lagometer::sockets

@@ -13,7 +13,7 @@ namespace lagometer::sockets {
 
 namespace {
 
-// Administratively scoped (RFC 2365): no router passes it on.
+// Administratively scoped (RFC 2365): no router forwards it.
 constexpr const char* group = "239.255.76.71";
 constexpr uint16_t port = 24'703;
 constexpr size_t message_bytes_max = 4096;
@@ -34,7 +34,7 @@ Descriptor new_socket() {
   return result;
 }
 
-/// Every process of a host hears what is asked.
+/// Every process of a host receives the questions.
 Descriptor hearing_questions(const sockaddr_in& link) {
   Descriptor result = new_socket();
   const int yes = 1;
@@ -52,7 +52,7 @@ Descriptor asking(const sockaddr_in& link) {
   return result;
 }
 
-/// The next message that is there; what is no JSON object comes as null.
+/// The next received message; null if it is not a JSON object.
 std::optional<std::pair<nlohmann::json, sockaddr_in>> next_message(int socket) {
   std::array<char, message_bytes_max> text{};
   sockaddr_in from{};
@@ -63,7 +63,7 @@ std::optional<std::pair<nlohmann::json, sockaddr_in>> next_message(int socket) {
   return std::pair{nlohmann::json::parse(text.data(), text.data() + got, nullptr, false), from};
 }
 
-/// What can't be sent now is asked again.
+/// What can't be sent now is asked again later.
 void send_message(int socket, const nlohmann::json& message, const sockaddr_in& to) {
   const std::string text = message.dump();
   static_cast<void>(sendto(socket, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How publishers and subscribers on several hosts find each other: a publisher that looks for subscribers asks on the
-// link, by multicast, and those of its topic answer it. Nothing is sent unless somebody looks, so nothing while a trial
-// measures.
+// link, by multicast, and the subscribers of its topic answer. Nothing is sent unless somebody looks, so nothing is
+// sent while a trial measures.
 #pragma once
 
 #include <netinet/in.h>
@@ -20,18 +20,18 @@ namespace lagometer::sockets {
 
 class Directory final : public Source {
  public:
-  /// link: the address of this host; place: what questions and answers must have in common (trial, adapter, domain);
-  /// set: whose thread answers.
+  /// link: this host's address; place: what questions and answers must have in common (trial, adapter, domain); set:
+  /// the one whose thread answers.
   Directory(const std::string& link, nlohmann::json place, std::shared_ptr<EpollSet> set);
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
   ~Directory() override;
 
-  /// Answers for a subscriber from now on, until `remove` is called with the number that this gives. [thread: any]
+  /// Answers for a subscriber from now on, until `remove` is called with the returned number. [thread: any]
   uint32_t add(const std::string& topic, const nlohmann::json& facts);
   void remove(uint32_t entry) noexcept;
 
-  /// Asks, and returns whoever has answered so far. Ask again for those that have not. [thread: any]
+  /// Asks, and returns those that have answered so far. Ask again for the others. [thread: any]
   std::vector<rendezvous::Found> look_for(const std::string& topic);
 
   void readable(uint32_t tag) noexcept override;
@@ -49,8 +49,8 @@ class Directory final : public Source {
 
   nlohmann::json place_;
   std::shared_ptr<EpollSet> set_;
-  Descriptor questions_;  // hears what anybody on the link asks
-  Descriptor own_;        // asks, answers, and hears answers
+  Descriptor questions_;  // receives everybody's questions on the link
+  Descriptor own_;        // asks, answers, and receives answers
   uint32_t slot_ = 0;
   std::mutex mutex_;
   std::map<uint32_t, Entry> entries_;

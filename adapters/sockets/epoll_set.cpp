@@ -37,7 +37,7 @@ std::span<epoll_event> EpollSet::wait(Events& events, int64_t until_ns) noexcept
   }
   const timespec* const limit = until_ns == never_ns ? nullptr : &timeout;
   int count = epoll_pwait2(epoll_.get(), events.data(), static_cast<int>(events.size()), limit, nullptr);
-  if (count < 0 && errno == ENOSYS) {  // Linux before 5.11: epoll_wait alone counts in milliseconds
+  if (count < 0 && errno == ENOSYS) {  // Linux before 5.11 only has epoll_wait, in milliseconds
     pollfd self{.fd = epoll_.get(), .events = POLLIN, .revents = 0};
     ppoll(&self, 1, limit, nullptr);
     count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);

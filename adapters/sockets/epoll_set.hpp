@@ -13,18 +13,18 @@
 
 namespace lagometer::sockets {
 
-/// A reader as those who wait for its sockets see it. A tag says which of its sockets is meant.
+/// A reader, as seen by threads that wait for its sockets. A tag identifies the socket.
 class Source {
  public:
   virtual ~Source() = default;
   /// The listening socket of a stream reader.
   static constexpr uint32_t door = 0xFFFF'FFFF;
 
-  /// A socket can be read (or, the door, be accepted from). [thread: the waiting one]
+  /// A socket is readable (or, for the door, has a connection to accept). [thread: the waiting one]
   virtual void readable(uint32_t tag) noexcept = 0;
   /// Calls the listener if a socket was readable. [thread: the context's]
   virtual void deliver(int64_t woken_ns, uint32_t cpu) noexcept = 0;
-  /// Whether a message lies in a buffer of its own, where the kernel does not know of it.
+  /// Whether a message is in its own buffer, where the kernel does not know about it.
   [[nodiscard]] virtual bool buffered() const noexcept = 0;
 
  protected:
@@ -35,29 +35,30 @@ class Source {
 
 using Events = std::array<epoll_event, 64>;
 
-/// Shared by its waiting thread and the readers in it, which may outlive whoever waits.
+/// Shared by its waiting thread and its readers, which may outlive the waiting object.
 class EpollSet {
  public:
-  /// The data of the event that the trigger makes.
+  /// The event data of the trigger.
   static constexpr uint64_t triggered = ~uint64_t{0};
   static constexpr size_t sources_max = 1024;
 
   EpollSet();
 
-  /// A reader joins; the slot it gets goes with every socket that it watches. Leaving waits until it is served no more.
+  /// A reader joins and gets a slot, which identifies every socket that it watches. Leaving waits until it is no longer
+  /// served.
   uint32_t join(Source& source) { return sources_.add(source); }
   void leave(uint32_t slot) noexcept { sources_.remove(slot); }
   void watch(int socket, uint32_t slot, uint32_t tag);
   void forget(int socket) noexcept;
 
-  /// What happened until host time `until_ns`; empty: nothing, or an interruption.
+  /// Events until host time `until_ns`; empty: no event, or an interruption.
   std::span<epoll_event> wait(Events& events, int64_t until_ns) noexcept;
-  /// Ends one wait, present or next. [thread: any]
+  /// Ends one wait, the current or the next. [thread: any]
   void trigger() noexcept;
   void clear_trigger() noexcept;
 
   [[nodiscard]] bool anything_buffered() noexcept;
-  /// f(slot, source) for each that is in the set.
+  /// Calls f(slot, source) for each source in the set.
   template <typename Function>
   void serve_all(Function&& function) noexcept {
     for (uint32_t slot = 0; slot < sources_.end(); ++slot)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends of sockets of IPv4, and the same as text: 127.0.0.1:4567.
+// IPv4 socket addresses, and the same as text: 127.0.0.1:4567.
 #pragma once
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ inline std::string text_of(const sockaddr_in& end) {
   return std::string(text.data()) + ":" + std::to_string(ntohs(end.sin_port));
 }
 
-/// What text_of() gives.
+/// Parses the text from text_of().
 inline sockaddr_in end_from(const std::string& text) {
   const auto colon = text.find(':');
   if (colon == std::string::npos) throw Error(LAGOMETER_INVALID, "'" + text + "' is not an address with a port");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where tcp and uds differ: each defines these two functions.
+// The difference between tcp and uds: each defines these two functions.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,8 +20,8 @@ struct Listening {
 /// Binds a non-blocking socket for a subscriber; it does not listen yet, so that its buffers can be sized first.
 Listening bind_stream(const Context& context);
 
-/// Connects to a subscriber's socket; the result is invalid if nobody listens there any more.
-/// `default_sizes` gets what the kernel would have given the socket.
+/// Connects to a subscriber's socket; the result is invalid if nobody listens there any more. `default_sizes` gets the
+/// sizes that the kernel would have used.
 Descriptor connect_stream(const Context& context, const std::string& address, BufferSizes& default_sizes);
 
 inline constexpr int backlog = 1024;

@@ -86,7 +86,7 @@ void StreamReader::deliver(int64_t woken_ns, uint32_t cpu) noexcept {
   woken_cpu_ = cpu;
   listening_ = true;
   uint64_t before = 0;
-  do {  // while the listener gets on: what is read already does not wake the thread again
+  do {  // repeated while the listener makes progress: data already read does not wake the thread again
     before = taken_total_;
     endpoint_.on_data(endpoint_.user);
   } while (taken_total_ != before);
@@ -98,7 +98,7 @@ lagometer_status StreamReader::take(lagometer_sample* samples, uint32_t stride, 
   const bool fresh = marks_fresh_.load(std::memory_order_relaxed);
   const bool only_ready = fresh || left_count_ != 0;
   const uint32_t end = sources_end_.load(std::memory_order_acquire);
-  // Stops at the first publisher that gave something: it is handed over before the next system call.
+  // Stops at the first publisher that has a message: it is delivered before the next system call.
   for (uint32_t step = 0; step < end && taken == 0; ++step) {
     next_source_ = next_source_ + 1 < end ? next_source_ + 1 : 0;
     StreamSource& source = (*sources_)[next_source_];
@@ -116,7 +116,7 @@ lagometer_status StreamReader::take(lagometer_sample* samples, uint32_t stride, 
     }
     count_left(source);
   }
-  // The marks are used up: whoever takes without waiting gets every socket looked at.
+  // The marks are used up: a take without a wait checks every socket.
   if (taken == 0 && fresh) marks_fresh_.store(false, std::memory_order_relaxed);
   taken_total_ += taken;
   return LAGOMETER_OK;

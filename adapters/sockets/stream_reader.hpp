@@ -15,13 +15,14 @@
 namespace lagometer::sockets {
 
 using FrameLength = uint32_t;
-/// Where a frame's length lies in a buffer, so that the payload behind it begins a cache line.
+/// Where a frame's length is in a buffer, so that the payload after it begins a cache line.
 inline constexpr uint64_t frame_start = line_bytes - sizeof(FrameLength);
 
-/// One publisher's connection and the buffer in which its frames are shown.
+/// One publisher's connection, and the buffer that holds its frames.
 class StreamSource {
  public:
-  /// Life: the context's thread makes a free one live; the taking thread ends it and, with all samples back, frees it.
+  /// Lifecycle: the context's thread makes a free one live; the taking thread ends it and, when all samples are back,
+  /// frees it.
   enum class State : uint8_t { free, live, ended };
 
   [[nodiscard]] State state() const noexcept { return state_.load(std::memory_order_acquire); }
@@ -29,21 +30,21 @@ class StreamSource {
   void open(Descriptor socket, const PayloadType& type);
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
 
-  /// What a call of fill() found.
+  /// The result of fill().
   enum class Fill : uint8_t { nothing, some, ended };
-  /// Reads once from the socket. `woken_ns` is when the listener's thread woke, 0 in other dispatch modes.
+  /// Reads once from the socket. `woken_ns` is when the listener's thread woke, 0 with other dispatches.
   Fill fill(int64_t woken_ns);
   [[nodiscard]] bool has_frame() const noexcept;
-  /// The next frame, which stays in place until give_back(). Needs has_frame().
+  /// Returns the next frame, which stays in place until give_back(). Needs has_frame().
   void show_frame(lagometer_sample& sample) noexcept;
   void give_back() noexcept;
   /// Errors: a frame length that the type does not allow.
   void check_frame(const PayloadType& type) const;
   void end(EpollSet* set) noexcept;
 
-  std::atomic<bool> ready{false};  // readable, by the last wait
+  std::atomic<bool> ready{false};  // readable, according to the last wait
   std::atomic<bool> woken{false};  // readable, and nothing read since the listener's thread woke
-  bool counted_as_left = false;    // by the reader, among the sources with frames read and not shown
+  bool counted_as_left = false;    // by the reader, among the sources with frames read but not returned
 
  private:
   [[nodiscard]] uint64_t filled() const noexcept { return end_ - begin_; }
@@ -52,9 +53,9 @@ class StreamSource {
   std::atomic<State> state_{State::free};
   Descriptor socket_;
   AlignedBuffer buffer_;
-  uint64_t begin_ = frame_start;  // of what was read and not shown yet
+  uint64_t begin_ = frame_start;  // of what was read but not returned yet
   uint64_t end_ = frame_start;
-  uint32_t shown_ = 0;      // frames shown and not given back
+  uint32_t shown_ = 0;      // frames returned and not given back
   int64_t noticed_ns_ = 0;  // when the first bytes of the next frame were noticed; 0: not yet
   int64_t last_fill_ns_ = 0;
 };
@@ -66,7 +67,7 @@ class StreamReader final : public Source {
   StreamReader& operator=(const StreamReader&) = delete;
   ~StreamReader() override;
   void enable();
-  /// A waitset serves this reader from now on. Before enable.
+  /// A waitset serves this reader from now on. Call it before enable.
   void attach(std::shared_ptr<EpollSet> waitset);
 
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
@@ -83,14 +84,14 @@ class StreamReader final : public Source {
   static constexpr uint32_t sources_max = 256;
 
   void accept_all();
-  /// Whether a whole frame lies in the buffer, after reading what it takes and the socket has.
+  /// Whether the buffer holds a whole frame, after reading as much as needed and available.
   [[nodiscard]] bool fetch(StreamSource& source, bool only_ready);
   void count_left(StreamSource& source) noexcept;
 
   Context& context_;
   floor::Endpoint endpoint_;
   std::optional<Listening> door_;
-  std::atomic<bool> enabled_{false};  // hands what enable() wrote to the context's thread
+  std::atomic<bool> enabled_{false};  // publishes what enable() wrote to the context's thread
   BufferSizes default_sizes_;
   Announced announcement_;
   std::shared_ptr<EpollSet> door_set_;  // the context's
@@ -101,10 +102,10 @@ class StreamReader final : public Source {
       std::make_unique<std::array<StreamSource, sources_max>>();
   std::atomic<uint32_t> sources_end_{0};
   uint32_t next_source_ = 0;
-  uint32_t left_count_ = 0;  // sources with frames read and not shown
+  uint32_t left_count_ = 0;  // sources with frames read but not returned
   std::atomic<bool> buffered_{false};
   std::atomic<bool> marks_fresh_{false};  // a wait has just said which sources are readable
-  bool news_ = false;                     // readable since the last deliver(); the context's thread alone
+  bool news_ = false;                     // readable since the last deliver(); used by the context's thread only
   bool listening_ = false;                // inside the listener; likewise
   int64_t woken_ns_ = 0;
   uint32_t woken_cpu_ = 0;

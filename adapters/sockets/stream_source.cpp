@@ -45,7 +45,7 @@ StreamSource::Fill StreamSource::fill(int64_t woken_ns) {
   if (filled() == 0 && shown_ == 0) begin_ = end_ = frame_start;
   const uint64_t wanted = sizeof(FrameLength) + (filled() >= sizeof(FrameLength) ? frame_length() : 0);
   if (begin_ + wanted > buffer_.bytes()) {
-    if (shown_ != 0) return Fill::nothing;  // what is shown must not move
+    if (shown_ != 0) return Fill::nothing;  // frames in use must not move
     std::memmove(buffer_.data() + frame_start, buffer_.data() + begin_, filled());
     end_ = frame_start + filled();
     begin_ = frame_start;
@@ -58,7 +58,7 @@ StreamSource::Fill StreamSource::fill(int64_t woken_ns) {
   }
   if (got <= 0) return Fill::ended;
   if (woken_ns != 0) {
-    // The first bytes since the thread woke are what woke it. What came later was noticed by this read.
+    // The first bytes since the thread woke are those that woke it. This read noticed any later ones.
     const bool first = woken.exchange(false, std::memory_order_relaxed);
     last_fill_ns_ = now_ns();
     if (filled() == 0) noticed_ns_ = first ? woken_ns : last_fill_ns_;

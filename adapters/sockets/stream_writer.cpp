@@ -41,7 +41,7 @@ bool StreamWriter::send_frame(Stream& stream, const uint8_t* frame, uint64_t byt
   while (sent < bytes && stream.live.load(std::memory_order_relaxed)) {
     sent += send_some(stream, frame + sent, bytes - sent);
     if (sent == bytes) break;
-    // Best effort refuses what it cannot begin. What was begun is ended, whatever the reliability.
+    // Best effort rejects a frame that it can't begin. A frame that was begun is completed, whatever the reliability.
     if (sent == 0 && !endpoint_.reliable) return false;
     if (wait_writable(stream)) continue;
     if (sent == 0) return false;
@@ -65,7 +65,7 @@ bool StreamWriter::finish_rest(Stream& stream) {
 uint64_t StreamWriter::send_some(Stream& stream, const uint8_t* data, uint64_t bytes) noexcept {
   const ssize_t sent = send(stream.socket.get(), data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent >= 0) return static_cast<uint64_t>(sent);
-  // Anything but a full socket means that the subscriber has gone, which is no error of this publisher.
+  // Any error but a full socket means that the subscriber is gone, which is not this publisher's error.
   if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ENOBUFS) {
     stream.live.store(false, std::memory_order_relaxed);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A publisher on stream sockets: one connection per subscriber, the same frame sent to each in turn.
+// A publisher on stream sockets: one connection per subscriber; the same frame is sent to each in turn.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ class StreamWriter {
   lagometer_status borrow(uint64_t bytes, lagometer_message& message) const;
   lagometer_status commit(const lagometer_message& message);
   void discard(const lagometer_message&) const noexcept {}
-  /// Looks for subscribers too: this is where connections are made.
+  /// Also looks for subscribers: this is where connections are created.
   void matched(lagometer_matched& out);
   void counters(lagometer_counters& out) const noexcept { connections_.counters(out); }
   [[nodiscard]] std::string describe() const { return connections_.describe(); }
 
  private:
   struct Stream : Connection {
-    // The rest of a frame that was begun and could not be ended in time; goes before anything else.
+    // The rest of a frame that could not be completed in time; sent before anything else.
     AlignedBuffer rest;
     uint64_t rest_begin = 0;
     uint64_t rest_end = 0;
   };
 
-  /// False if the frame was refused; one that was begun is sent.
+  /// Returns false if the frame was rejected; a frame that was begun counts as sent.
   bool send_frame(Stream& stream, const uint8_t* frame, uint64_t bytes);
   bool finish_rest(Stream& stream);
   static uint64_t send_some(Stream& stream, const uint8_t* data, uint64_t bytes) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the binding needs to know of a socket adapter.
+// What the binding must know about a socket adapter.
 #pragma once
 
 #include "waitset.hpp"

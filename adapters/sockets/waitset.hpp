@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread waits here until a socket of one of its readers has something, or a buffer still has.
+// One thread waits here until a socket or a buffer of one of its readers has data.
 #pragma once
 
 #include <bitset>
@@ -15,7 +15,7 @@ class Waitset {
  public:
   explicit Waitset(Context&) {}
 
-  /// Readers get their slots in the order of attach: a slot is a place.
+  /// Readers get their slots in the order of attach, so a slot is a place.
   void attach(Reader& reader) { reader.attach(set_); }
 
   lagometer_status wait_ready(int64_t until_ns, std::span<uint32_t> places, uint32_t& count) noexcept {
@@ -24,7 +24,7 @@ class Waitset {
     const bool buffered = set_->anything_buffered();
     do {
       bool woken = buffered;
-      // With something buffered this only looks for what else there is.
+      // If something is buffered, this only checks what else there is.
       for (const epoll_event& event : set_->wait(events_, buffered ? 0 : until_ns)) {
         woken = true;
         if (event.data.u64 == EpollSet::triggered) {
@@ -50,7 +50,7 @@ class Waitset {
  private:
   std::shared_ptr<EpollSet> set_ = std::make_shared<EpollSet>();
   Events events_{};
-  std::bitset<EpollSet::sources_max> readable_;  // sources of which the last wait found a socket readable
+  std::bitset<EpollSet::sources_max> readable_;  // sources with a socket that the last wait found readable
 };
 
 }  // namespace lagometer::sockets

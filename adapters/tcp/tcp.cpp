@@ -47,7 +47,7 @@ Descriptor connect_stream(const Context& context, const std::string& address, Bu
   const int yes = 1;
   if (setsockopt(result.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) != 0)
     throw_system_error("setting TCP_NODELAY");
-  const timeval limit{.tv_sec = 1, .tv_usec = 0};  // bounds the connecting; sending never blocks in the kernel
+  const timeval limit{.tv_sec = 1, .tv_usec = 0};  // limits connecting; sending never blocks in the kernel
   setsockopt(result.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   const sockaddr_in peer = end_from(address);
   if (connect(result.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) result.reset();

@@ -60,7 +60,7 @@ void DatagramReader::deliver(int64_t woken_ns, uint32_t cpu) noexcept {
   woken_cpu_ = cpu;
   first_since_woken_ = true;
   listening_ = true;
-  endpoint_.on_data(endpoint_.user);  // what it leaves in the socket wakes the thread again
+  endpoint_.on_data(endpoint_.user);  // messages that it leaves in the socket wake the thread again
   listening_ = false;
 }
 
@@ -68,7 +68,7 @@ lagometer_status DatagramReader::take(lagometer_sample* samples, uint32_t stride
   taken = 0;
   if (max == 0 || !find_free_buffer()) return LAGOMETER_OK;
   const ssize_t got = recv(socket_.get(), buffer(buffer_index_), endpoint_.type.bytes_max, MSG_DONTWAIT | MSG_TRUNC);
-  if (got < 0) return LAGOMETER_OK;  // nothing there; an error of the socket shows as messages that are missing
+  if (got < 0) return LAGOMETER_OK;  // nothing there; a socket error shows up as missing messages
   endpoint_.type.check(static_cast<uint64_t>(got));
   lagometer_sample& sample = sample_at(samples, stride, 0);
   sample.flags = 0;
@@ -79,7 +79,7 @@ lagometer_status DatagramReader::take(lagometer_sample* samples, uint32_t stride
   sample.source_clock = sample.reception_clock = LAGOMETER_CLOCK_NONE;
   sample.signalled_ns = 0;
   sample.signalled_cpu = 0;
-  if (listening_) {  // the first one woke the thread; another was noticed by being read
+  if (listening_) {  // the first one woke the thread; others are noticed when they are read
     sample.signalled_ns = first_since_woken_ ? woken_ns_ : now_ns();
     sample.signalled_cpu = woken_cpu_;
     first_since_woken_ = false;
@@ -92,7 +92,7 @@ lagometer_status DatagramReader::take(lagometer_sample* samples, uint32_t stride
 }
 
 bool DatagramReader::find_free_buffer() noexcept {
-  // From the start: memory that was used a moment ago is still in the caches.
+  // From the start: recently used memory is still in the caches.
   for (buffer_index_ = 0; buffer_index_ < buffers; ++buffer_index_) {
     if (!held_[buffer_index_]) return true;
   }

@@ -19,10 +19,10 @@ class DatagramReader final : public Source {
   DatagramReader& operator=(const DatagramReader&) = delete;
   ~DatagramReader() override;
   void enable();
-  /// A waitset serves this reader from now on. Before enable.
+  /// A waitset serves this reader from now on. Call it before enable.
   void attach(std::shared_ptr<EpollSet> waitset);
 
-  /// At most one message: it is handed over before the next system call.
+  /// At most one message: it is delivered before the next system call.
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
   void release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept;
   void matched(lagometer_matched& out) const noexcept;
@@ -34,7 +34,7 @@ class DatagramReader final : public Source {
   [[nodiscard]] bool buffered() const noexcept override { return false; }
 
  private:
-  static constexpr uint32_t buffers = 16;  // messages that may be taken and not given back
+  static constexpr uint32_t buffers = 16;  // messages that may be taken and not released
 
   [[nodiscard]] uint8_t* buffer(uint32_t index) const noexcept { return memory_.data() + index * buffer_bytes_; }
   [[nodiscard]] bool find_free_buffer() noexcept;
@@ -46,12 +46,12 @@ class DatagramReader final : public Source {
   std::array<bool, buffers> held_{};
   uint32_t buffer_index_ = 0;
   Descriptor socket_;
-  std::atomic<bool> enabled_{false};  // hands what enable() wrote to the context's thread
+  std::atomic<bool> enabled_{false};  // publishes what enable() wrote to the context's thread
   BufferSizes default_sizes_;
   std::shared_ptr<EpollSet> set_;  // the waitset's or the context's; none when polling
   uint32_t slot_ = 0;
   Announced announcement_;
-  // The rest is touched by the context's thread alone.
+  // Only the context's thread uses the rest.
   bool news_ = false;
   bool listening_ = false;
   bool first_since_woken_ = false;

@@ -27,7 +27,7 @@ lagometer_status DatagramWriter::commit(const lagometer_message& message) {
 }
 
 bool DatagramWriter::send_to(Connection& connection, const lagometer_region& payload) noexcept {
-  // Twice, since an error may be what became of an earlier datagram: then this one was not tried.
+  // Twice, because an error may come from an earlier datagram: then this one was not tried.
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (send(connection.socket.get(), payload.data, payload.size, MSG_DONTWAIT) >= 0) return true;
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return false;

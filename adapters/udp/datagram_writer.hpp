@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A publisher on UDP: a connected socket per subscriber, the same datagram sent to each in turn.
+// A publisher on UDP: a connected socket per subscriber; the same datagram is sent to each in turn.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ class DatagramWriter {
   lagometer_status borrow(uint64_t bytes, lagometer_message& message) const;
   lagometer_status commit(const lagometer_message& message);
   void discard(const lagometer_message&) const noexcept {}
-  /// Looks for subscribers too: this is where connections are made.
+  /// Also looks for subscribers: this is where connections are created.
   void matched(lagometer_matched& out);
   void counters(lagometer_counters& out) const noexcept { connections_.counters(out); }
   [[nodiscard]] std::string describe() const { return connections_.describe(); }
 
  private:
-  /// False if the socket's buffer is full.
+  /// Returns false if the socket's buffer is full.
   static bool send_to(Connection& connection, const lagometer_region& payload) noexcept;
 
   Context& context_;

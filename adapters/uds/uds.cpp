@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Unix-domain floor: stream sockets whose names lie in the trial's runtime directory.
+// The Unix-domain floor: stream sockets with names in the trial's runtime directory.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -52,7 +52,7 @@ Descriptor connect_stream(const Context& context, const std::string& address, Bu
   Descriptor result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!result.valid()) throw_system_error("making a Unix-domain socket");
   default_sizes = context.size_buffers(result.get());
-  const timeval limit{.tv_sec = 1, .tv_usec = 0};  // bounds the connecting; sending never blocks in the kernel
+  const timeval limit{.tv_sec = 1, .tv_usec = 0};  // limits connecting; sending never blocks in the kernel
   setsockopt(result.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   const sockaddr_un peer = named(address);
   if (connect(result.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) result.reset();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eclipse Zenoh through its Python package `eclipse-zenoh`, peer to peer; its limits are in README.md."""
+"""Eclipse Zenoh through its Python package `eclipse-zenoh`, peer to peer; README.md lists its limits."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ NAME = "zenoh-py"
 MEMBERS_MAX = 4096
 MATCHED_SOCKET_BUFFER_BYTES = 4 << 20
 CLOSING_S_MAX = 5.0
-# Between hosts: below the ports that the kernel gives away, one for each trial.
+# Between hosts: below the ports that the kernel assigns, one for each trial.
 SCOUTING_GROUP, SCOUTING_PORTS = "224.0.0.224", range(17_500, 18_500)
-# Option: its vendor's default, the values that are accepted.
+# Option: the vendor's default, the accepted values.
 TRANSPORTS = {"tcp": "tcp", "unix": "unix-socket"}
 CONGESTION = {"drop": zenoh.CongestionControl.DROP, "block": zenoh.CongestionControl.BLOCK}
 CHANGES_DEFAULT = {
@@ -50,7 +50,7 @@ _count = itertools.count()
 
 
 def probe(options: Mapping[str, Any]) -> Probe:
-    """The version of the package, which brings Zenoh of the same version."""
+    """The version of the package, which contains the same version of Zenoh."""
     _Settings("default", options)
     return Probe(importlib.metadata.version("eclipse-zenoh"), {}, {})
 
@@ -84,7 +84,7 @@ class _Settings:
         self.socket_buffer_bytes = MATCHED_SOCKET_BUFFER_BYTES if matched and tcp else None
 
     def with_buffers(self, endpoint: str) -> str:
-        """An endpoint with the socket buffers that are asked for."""
+        """An endpoint with the requested socket buffers."""
         size = self.socket_buffer_bytes
         return f"{endpoint}#so_sndbuf={size};so_rcvbuf={size}" if size else endpoint
 
@@ -96,7 +96,7 @@ class _Settings:
 
 
 class ZenohContext:
-    """One session, a peer among peers, which find each other by files in the trial's folder."""
+    """One session, a peer among peers, which find each other through files in the trial's folder."""
 
     def __init__(self, configuration: ContextConfiguration) -> None:
         self._settings = _Settings(configuration.profile, configuration.options)
@@ -114,7 +114,7 @@ class ZenohContext:
             "mode": "peer",
             **_scouting(link, str(configuration.network.get("trial", ""))),
             "connect/endpoints": [] if link else [self._settings.with_buffers(each) for each in before],
-            # A peer before this one may not listen yet: it is asked again at once, not after a second.
+            # A peer before this one may not listen yet: retry at once, not after a second.
             "connect/retry": {"period_init_ms": 5, "period_max_ms": 20, "period_increase_factor": 2},
             "listen/endpoints": [self._settings.with_buffers(own)],
             "transport/shared_memory/enabled": False,
@@ -131,7 +131,7 @@ class ZenohContext:
         return ZenohWriter(self._session, self._key(endpoint), endpoint, self._settings)
 
     def create_reader(self, endpoint: EndpointConfiguration, on_data: Callable[[], None]) -> ZenohReader:
-        """Makes a subscriber, which is declared with `enable`."""
+        """Creates a subscriber; `enable` declares it."""
         _refuse_transient_local(endpoint)
         reader = ZenohReader(self._session, self._key(endpoint), endpoint, on_data)
         self._readers.append(reader)
@@ -140,7 +140,7 @@ class ZenohContext:
     def create_client(
         self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
     ) -> tuple[ZenohQuerier, ZenohReplies]:
-        """Declares a querier; each request is a query of its own, with the payload as its body."""
+        """Declares a querier; each request is a separate query, with the payload as its body."""
         replies = ZenohReplies(self._session, self._key(reply), reply, on_data)
         self._readers.append(replies)
         return ZenohQuerier(self._session, self._key(request), request, self._settings, replies), replies
@@ -148,17 +148,17 @@ class ZenohContext:
     def create_server(
         self, request: EndpointConfiguration, reply: EndpointConfiguration, on_data: Callable[[], None]
     ) -> tuple[ZenohRequests, ZenohAnswers]:
-        """Makes a queryable, which is declared with `enable`."""
+        """Creates a queryable; `enable` declares it."""
         requests = ZenohRequests(self._session, self._key(request), request, on_data)
         self._readers.append(requests)
         return requests, ZenohAnswers(self._key(reply), reply, self._settings)
 
     def create_waitset(self, readers: Sequence[Reader]) -> ArrivalsWaitset:
-        """Makes something to wait on for the readers' callbacks."""
+        """Creates an object that waits for the readers' callbacks."""
         return ArrivalsWaitset([reader.arrivals for reader in readers if isinstance(reader, ZenohReader)])
 
     def describe(self) -> dict[str, Any]:
-        """What differs from the vendor's default, and as the file that sets it."""
+        """What differs from the vendor's default, also as the file that sets it."""
         settings = {
             key: {"value": value, "default": CHANGES_DEFAULT[key]}
             for key, value in self._changes.items()
@@ -176,13 +176,13 @@ class ZenohContext:
             "between_processes": [TRANSPORTS[self._settings.transport]],
         }
         paste = [{"file": "zenoh.json5", "text": json.dumps(nested, indent=2)}]
-        # Which of the two it comes to, each writer says.
+        # Each writer reports which of the two applies.
         settings["transport"] = {"value": TRANSPORTS[self._settings.transport], "default": "tcp"}
         settings["congestion_control"] = {"value": self._settings.congestion, "default": "drop"}
         return {"settings": settings, "paste": paste, "transport": transport}
 
     def close(self) -> None:
-        """Ends the session, then gives the place in the folder back."""
+        """Ends the session, then returns the place in the folder."""
         for reader in self._readers:
             reader.close()
         with contextlib.suppress(zenoh.ZError):
@@ -195,7 +195,7 @@ class ZenohContext:
 
 
 class _Buffered:
-    """A writer whose messages lie in the application's buffer, until the client library copies them."""
+    """A writer with messages in the application's buffer until the client library copies them."""
 
     origin = "copied"
 
@@ -209,12 +209,12 @@ class _Buffered:
         return self._buffer
 
     def counters(self) -> dict[str, int]:
-        """Nothing is counted."""
+        """No counters."""
         return {}
 
 
 class ZenohWriter(_Buffered):
-    """A publisher; what lies in the application's buffer is copied into the message by `put`."""
+    """A publisher; `put` copies the application's buffer into the message."""
 
     def __init__(self, session: Any, key: str, endpoint: EndpointConfiguration, settings: _Settings) -> None:
         super().__init__(endpoint)
@@ -236,7 +236,7 @@ class ZenohWriter(_Buffered):
         self._express = settings.express
 
     def commit(self) -> bool:
-        """Publishes. Zenoh never says that it dropped a message."""
+        """Publishes. Zenoh never reports that it dropped a message."""
         try:
             self._publisher.put(self._buffer)
         except zenoh.ZError as error:
@@ -244,11 +244,11 @@ class ZenohWriter(_Buffered):
         return True
 
     def matched_readers(self) -> int:
-        """Zenoh tells whether there are any, not how many."""
+        """Zenoh reports whether there are any, not how many."""
         return int(self._publisher.matching_status.matching)
 
     def describe(self) -> dict[str, Any]:
-        """As the publisher says of itself."""
+        """The settings that the publisher reports."""
         found = {
             "congestion_control": (_word(self._publisher.congestion_control), "DROP"),
             "reliability": (_word(self._publisher.reliability), "RELIABLE"),
@@ -261,7 +261,7 @@ class ZenohWriter(_Buffered):
 
 
 class ZenohReader:
-    """A subscriber with a callback, which the package calls on a Python thread of its own, one at a time."""
+    """A subscriber with a callback, which the package calls on its own Python thread, one at a time."""
 
     def __init__(
         self, session: Any, key: str, endpoint: EndpointConfiguration, on_data: Callable[[], None]
@@ -288,26 +288,26 @@ class ZenohReader:
                 self.arrivals.note(sample)
 
     def take(self) -> list[bytes]:
-        """The payloads as Python's bytes: a copy, joined where a message came in pieces."""
+        """The payloads as Python's bytes: a copy, joined if a message arrived in pieces."""
         return [sample.payload.to_bytes() for sample in self.arrivals.take()]
 
     def counters(self) -> dict[str, int]:
-        """Of this queue; Zenoh itself counts nothing."""
+        """This queue's counts; Zenoh itself counts nothing."""
         return {"overwritten": self.arrivals.overwritten}
 
     def describe(self) -> dict[str, Any]:
-        """How many messages wait at most."""
+        """The most messages that may wait."""
         depth = self.arrivals.depth
         value = depth if depth is not None else "without bound"
         return {"settings": {"queue": {"value": value, "default": "without bound"}}, "paste": []}
 
     def close(self) -> None:
-        """Undeclares it. The package still calls with what waits in its queue: nothing comes of that, and its
+        """Undeclares it. The package still calls with what waits in its queue, which is ignored, and its
         thread ends with it."""
         if self._subscriber is not None:
             with contextlib.suppress(zenoh.ZError):
                 self._subscriber.undeclare()
-        with self._calling:  # a call under way has ended
+        with self._calling:  # a running call has ended
             self._closed = True
         if self._caller is not None:
             self._caller.join(CLOSING_S_MAX)
@@ -332,14 +332,14 @@ class ZenohQuerier(_Buffered):
                 key,
                 congestion_control=settings.congestion_control(endpoint.qos.reliability),
                 express=settings.express,
-                # Else a reply would wait for the end of its query.
+                # Otherwise a reply would wait for the end of its query.
                 consolidation=zenoh.ConsolidationMode.NONE,
             )
         except zenoh.ZError as error:
             raise AdapterError(f"{NAME}: declaring a querier on '{key}': {error}") from error
 
     def commit(self) -> bool:
-        """Sends the query; its replies come on a thread of the package's."""
+        """Sends the query; one of the package's threads delivers its replies."""
         try:
             self._querier.get(handler=self._replies.note_reply, payload=self._buffer)
         except zenoh.ZError as error:
@@ -347,11 +347,11 @@ class ZenohQuerier(_Buffered):
         return True
 
     def matched_readers(self) -> int:
-        """Zenoh tells whether there is any queryable, not how many."""
+        """Zenoh reports whether there is any queryable, not how many."""
         return int(self._querier.matching_status.matching)
 
     def describe(self) -> dict[str, Any]:
-        """As it was asked for; the package's querier tells nothing of itself."""
+        """The requested settings; the package's querier does not report its own."""
         control = _word(self._settings.congestion_control(self._reliability))
         found = {
             "congestion_control": (control, "BLOCK"),
@@ -365,10 +365,10 @@ class ZenohQuerier(_Buffered):
 
 
 class ZenohReplies(ZenohReader):
-    """A client's reader of replies, which come to where each query was sent from."""
+    """A client's reader of replies, which arrive where each query was sent."""
 
     def enable(self) -> None:
-        """Nothing is declared: a query brings its own way back."""
+        """Declares nothing: a query includes its own return path."""
 
     def note_reply(self, reply: Any) -> None:
         """An error is not a reply: the request stays unanswered."""
@@ -377,7 +377,7 @@ class ZenohReplies(ZenohReader):
 
 
 class _Request(bytes):
-    """A request's payload, with the query that it came in."""
+    """A request's payload, with its query."""
 
     query: Any
 
@@ -393,7 +393,7 @@ class ZenohRequests(ZenohReader):
             raise AdapterError(f"{NAME}: declaring a queryable on '{self._key}': {error}") from error
 
     def take(self) -> list[bytes]:
-        """The payloads as of a reader; each knows its query."""
+        """The payloads as in a reader; each knows its query."""
         return [_request_of(query) for query in self.arrivals.take()]
 
 
@@ -407,7 +407,7 @@ class ZenohAnswers(_Buffered):
         self._query: Any = None
 
     def answer(self, request: Any) -> None:
-        """Keeps the query. Raises AdapterError if it was answered."""
+        """Keeps the query. Raises AdapterError if it was already answered."""
         self._query, request.query = request.query, None
         if self._query is None:
             raise AdapterError(f"{NAME}: a request on '{self._key}' is answered twice")
@@ -423,11 +423,11 @@ class ZenohAnswers(_Buffered):
         return True
 
     def matched_readers(self) -> int:
-        """Clients are not known before they ask."""
+        """Clients are unknown before they send a request."""
         return 0
 
     def describe(self) -> dict[str, Any]:
-        """As each reply is sent; in congestion it does as its query did."""
+        """The settings of each reply; in congestion it behaves like its query."""
         settings = {"express": {"value": True, "default": False}} if self._express else {}
         return {"settings": settings, "paste": []}
 
@@ -444,7 +444,7 @@ def _refuse_transient_local(endpoint: EndpointConfiguration) -> None:
 
 
 def _word(constant: object) -> str:
-    """`DROP` of `CongestionControl.DROP`: the package's enumerations have no names of their own."""
+    """`DROP` for `CongestionControl.DROP`: the package's enumerations have no names of their own."""
     return str(constant).rpartition(".")[2]
 
 
@@ -456,7 +456,7 @@ def _configured(changes: Mapping[str, Any]) -> Any:
 
 
 def _scouting(link: str | None, trial: str) -> dict[str, Any]:
-    """How peers find each other: between hosts by multicast on their link, apart from other trials."""
+    """How peers find each other: between hosts by multicast on their link, separate from other trials."""
     if link is None:
         return {"scouting/multicast/enabled": False, "scouting/gossip/enabled": False}
     port = SCOUTING_PORTS[zlib.crc32(trial.encode()) % len(SCOUTING_PORTS)]
@@ -464,7 +464,7 @@ def _scouting(link: str | None, trial: str) -> dict[str, Any]:
 
 
 def _free_endpoint(transport: str, folder: Path, address: str) -> str:
-    """A place to listen at that nobody else uses."""
+    """A unique endpoint to listen at."""
     if transport == "unix":
         return f"unixsock-stream/{folder / _unique('peer')}.sock"
     with socket.socket() as listener:
@@ -473,10 +473,10 @@ def _free_endpoint(transport: str, folder: Path, address: str) -> str:
 
 
 def _take_place(folder: Path, endpoint: str) -> tuple[Path, list[str]]:
-    """The first free place among the peers of a domain, and where those before it listen: so each pair has
-    one link, whoever comes first."""
+    """The first free place among a domain's peers, and where earlier ones listen: so each pair has one link,
+    whoever comes first."""
     draft = folder / _unique(".draft")
-    draft.write_text(endpoint)  # a link makes the file appear whole, and fails if the place is taken
+    draft.write_text(endpoint)  # a link makes the file appear complete, and fails if the place is taken
     try:
         before: list[str] = []
         for place in _places(folder):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Context, node and type: what a plan's options come to, and where endpoints meet.
+// Context, node and type: the values of a plan's options, and where endpoints find each other.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace lagometer::zeromq {
 inline constexpr brokerless::Abilities abilities{
     .adapter = "zeromq", .transport = "", .reliable = true, .keep_all = true, .payload_bytes_max = 1ULL << 30};
 
-/// The options of a plan, checked. Errors: one that is unknown or out of its bounds.
+/// The options of a plan, checked. Errors: an option is unknown or out of bounds.
 struct Choices {
   explicit Choices(std::string_view text);
   std::string transport;
@@ -30,7 +30,7 @@ class Context {
   void enable() noexcept {}
   [[nodiscard]] const Choices& choices() const noexcept { return choices_; }
   [[nodiscard]] const brokerless::Meeting& meeting() const noexcept { return meeting_; }
-  /// Where subscribers knock that come when its writers no longer look for them.
+  /// Where subscribers knock that come after its writers have stopped looking for them.
   [[nodiscard]] brokerless::Door& door() noexcept { return door_; }
   [[nodiscard]] const std::shared_ptr<Library>& library() const noexcept { return library_; }
   [[nodiscard]] std::string describe() const;
@@ -44,7 +44,7 @@ class Context {
 
 using Node = PlainNode<Context>;
 
-/// The name under which the server of a service is found: a topic may have the same name.
+/// The name under which a service's server is found; a topic may have the same name.
 inline std::string service_folder(const std::string& service) { return "service " + service; }
 using Type = brokerless::Type<Context, abilities>;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket of a client or of a server, which its writer and its reader share.
+// The socket of a client or server, shared by its writer and its reader.
 #pragma once
 
 #include <sys/epoll.h>
@@ -15,7 +15,7 @@
 
 namespace lagometer::zeromq {
 
-/// What an endpoint is one end of: a topic has a socket for each end (PUB, SUB), a client (DEALER) and a server
+/// What an endpoint is one end of: a topic has a socket for each end (PUB, SUB); a client (DEALER) and a server
 /// (ROUTER) have one for both.
 enum class Kind : uint8_t { topic, client, server };
 
@@ -30,10 +30,10 @@ class Line {
     watch(nudge_.get());
   }
 
-  /// Becomes readable when the socket's does, or when somebody else's call took note of what had arrived.
+  /// Becomes readable when the socket does, or when another thread's call noticed arrivals.
   [[nodiscard]] int descriptor() const noexcept { return both_.get(); }
 
-  /// The thread that takes from the socket looks at it. Under the lock.
+  /// The taking thread checks the socket. Under the lock.
   void look() noexcept {
     taker_ = std::this_thread::get_id();
     eventfd_t ignored = 0;
@@ -41,7 +41,8 @@ class Line {
     nudged_ = false;
   }
 
-  /// After sending. libzmq tells of an arrival once, and a call of another thread has eaten that. Under the lock.
+  /// Call it after sending. libzmq reports an arrival once, and another thread's call has consumed that report. Under
+  /// the lock.
   void note_arrivals() {
     if (taker_ == std::this_thread::get_id() || (socket.number(ZMQ_EVENTS) & ZMQ_POLLIN) == 0) return;
     nudged_ = true;
@@ -49,7 +50,7 @@ class Line {
   }
 
   Socket socket;
-  std::mutex mutex;  // a client's: until the start, probes are sent by another thread than the one that takes
+  std::mutex mutex;  // for a client: until the start, one thread sends probes and another takes
 
  private:
   void watch(int descriptor) {

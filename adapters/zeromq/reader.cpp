@@ -72,7 +72,7 @@ std::unique_lock<std::mutex> Reader::looking() const {
   return lock;
 }
 
-/// Returns false if nothing has come yet. `more`: the second part of a message, which comes with the first.
+/// Returns false if nothing has arrived yet. `more`: the second part of a message, which comes with the first.
 bool Reader::receive(Message& into, bool more) {
   if (zmq_msg_recv(into.get(), socket_->get(), ZMQ_DONTWAIT) >= 0) return true;
   if (!more && (zmq_errno() == EAGAIN || zmq_errno() == EINTR)) return false;
@@ -109,7 +109,7 @@ void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count)
 
 void Reader::matched(lagometer_matched& out) const noexcept {
   out.count = 0;
-  out.exact = 2;  // a SUB socket does not tell who publishes
+  out.exact = 2;  // a SUB socket does not know who publishes
 }
 
 }  // namespace lagometer::zeromq

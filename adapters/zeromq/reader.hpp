@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A subscriber: one SUB socket that listens for its publishers, subscribed to all that they send. Or an end of a
-// service: what a server's ROUTER socket gets, who listens likewise, or a client's DEALER socket.
+// A subscriber: one SUB socket that listens for its publishers, subscribed to everything they send. Or an end of a
+// service: a server's ROUTER socket, which also listens, or a client's DEALER socket.
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@ namespace lagometer::zeromq {
 class Reader {
  public:
   Reader(Node& node, const lagometer_endpoint_config& config);
-  /// Of a service.
+  /// An end of a service.
   Reader(Node& node, const lagometer_endpoint_config& config, Kind kind, const std::shared_ptr<Line>& line);
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
   ~Reader();
   void enable();
 
-  /// A message that was taken; of a request also who sent it, as the ROUTER socket calls him.
+  /// A taken message; for a request also its sender, as the ROUTER socket identifies it.
   struct Place {
     Message message;
     Message sender;
@@ -31,7 +31,7 @@ class Reader {
   };
   static constexpr size_t places = 16;
 
-  // What Waitset asks for. The descriptor tells of work of the library's own, too.
+  // Needed by Waitset. The descriptor also reports the library's own work.
   static constexpr bool descriptor_tells_messages = false;
   void join_waitset();
   [[nodiscard]] int descriptor() const { return line_ ? line_->descriptor() : socket_->number(ZMQ_FD); }
@@ -40,7 +40,7 @@ class Reader {
     return (socket_->number(ZMQ_EVENTS) & ZMQ_POLLIN) != 0;
   }
 
-  /// At most one message: it is handed over before the library is asked for another.
+  /// At most one message: it is delivered before the library is asked for another.
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
   void release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept;
   void matched(lagometer_matched& out) const noexcept;
@@ -51,18 +51,18 @@ class Reader {
   Reader(Node& node, const lagometer_endpoint_config& config, Kind kind, std::shared_ptr<Line> line,
          std::shared_ptr<Socket> socket);
   void configure();
-  /// A client's socket is not this thread's alone.
+  /// Other threads also use a client's socket.
   [[nodiscard]] std::unique_lock<std::mutex> looking() const;
   [[nodiscard]] bool receive(Message& into, bool more);
 
   Context& context_;
   Kind kind_;
   brokerless::Endpoint endpoint_;
-  std::shared_ptr<Line> line_;  // of a service
+  std::shared_ptr<Line> line_;  // for a service
   std::shared_ptr<Socket> socket_;
   std::string description_;
-  std::array<Place, places> places_;  // for what is taken and not given back
-  std::string socket_file_;           // of transport ipc
+  std::array<Place, places> places_;  // for messages taken and not released
+  std::string socket_file_;           // for transport ipc
   std::optional<rendezvous::Announcement> announcement_;
 };
 

@@ -45,7 +45,7 @@ Library::~Library() {
 Socket::Socket(std::shared_ptr<Library> library, int kind)
     : library_(std::move(library)), socket_(zmq_socket(library_->get(), kind)) {
   if (socket_ == nullptr) throw_zmq_error("making a socket");
-  set(ZMQ_LINGER, "ZMQ_LINGER", 0);  // what nobody has read when it is closed is of no use to anybody
+  set(ZMQ_LINGER, "ZMQ_LINGER", 0);  // messages that nobody has read when it closes are of no use
 }
 
 Socket::~Socket() { zmq_close(socket_); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libzmq's handles as objects that give themselves back.
+// libzmq's handles as objects that close themselves.
 #pragma once
 
 #include <zmq.h>
@@ -11,13 +11,13 @@
 
 namespace lagometer::zeromq {
 
-/// Throws what libzmq's last call on this thread said. `what` names it: "binding ipc:///x".
+/// Throws the error of libzmq's last call on this thread. `what` names it: "binding ipc:///x".
 [[noreturn]] void throw_zmq_error(const std::string& what);
 
-/// ZeroMQ's context: one for a process, as its guide asks for, so that inproc reaches all that is in it.
+/// ZeroMQ's context: one per process, as its guide asks, so that inproc reaches everything in the process.
 class Library {
  public:
-  /// Errors: there is one already, with another number of threads.
+  /// Errors: one already exists, with another number of threads.
   static std::shared_ptr<Library> open(int io_threads);
   explicit Library(int io_threads);
   Library(const Library&) = delete;
@@ -31,7 +31,7 @@ class Library {
   int io_threads_;
 };
 
-/// A socket, and what was set of it. For one thread at a time.
+/// A socket and its settings. For one thread at a time.
 class Socket {
  public:
   Socket(std::shared_ptr<Library> library, int kind);
@@ -40,9 +40,9 @@ class Socket {
   ~Socket();
   [[nodiscard]] void* get() const noexcept { return socket_; }
 
-  /// `name`: the constant, e.g. "ZMQ_SNDHWM". `readable`: libzmq tells this option's value.
+  /// `name`: the constant, e.g. "ZMQ_SNDHWM". `readable`: libzmq can return this option's value.
   void set(int option, const std::string& name, int value, bool readable = true);
-  /// The same, in passing: for what is no setting of the user's.
+  /// The same without recording it: for options that are not the user's settings.
   void put(int option, int value);
   void subscribe_to_all();
   [[nodiscard]] int number(int option) const;
@@ -54,7 +54,7 @@ class Socket {
   brokerless::Settings settings_;
 };
 
-/// A message object; empty but for the time between borrow and commit, or take and release.
+/// A message object; empty except between borrow and commit, or take and release.
 class Message {
  public:
   Message() noexcept { zmq_msg_init(&message_); }

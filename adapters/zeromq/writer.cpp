@@ -12,7 +12,7 @@ namespace lagometer::zeromq {
 
 namespace {
 
-/// In the milliseconds that ZeroMQ counts in, at least one.
+/// In ZeroMQ's unit of milliseconds, at least one.
 int to_timeout_ms(int64_t duration_ns) noexcept {
   constexpr int64_t millisecond_ns = 1'000'000;
   const int64_t timeout_ms = duration_ns / millisecond_ns + (duration_ns % millisecond_ns != 0 ? 1 : 0);
@@ -24,7 +24,7 @@ int to_timeout_ms(int64_t duration_ns) noexcept {
 Writer::Writer(Node& node, const lagometer_endpoint_config& config)
     : Writer(node, config, Kind::topic, nullptr, std::make_shared<Socket>(node.context.library(), ZMQ_PUB)) {
   configure();
-  // One that drops is told first that a queue is full: see commit_to_topic().
+  // A writer that drops is first told that a queue is full: see commit_to_topic().
   if (holds_back_) {
     socket_->set(ZMQ_XPUB_NODROP, "ZMQ_XPUB_NODROP", 1, false);
   } else {
@@ -36,7 +36,7 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config)
 Writer::Writer(Node& node, const lagometer_endpoint_config& config, Kind kind, const std::shared_ptr<Line>& line)
     : Writer(node, config, kind, line, std::shared_ptr<Socket>(line, &line->socket)) {
   configure();
-  // A reply to a client whose queue is full, or who has gone, is refused: else it would vanish.
+  // A reply to a client that is gone or whose queue is full is rejected: otherwise it would vanish.
   if (kind == Kind::server) socket_->set(ZMQ_ROUTER_MANDATORY, "ZMQ_ROUTER_MANDATORY", 1, false);
   endpoint_.topic = service_folder(endpoint_.topic);
   description_ = socket_->describe();
@@ -59,13 +59,13 @@ void Writer::configure() {
   if (high_water_mark) socket_->set(ZMQ_SNDHWM, "ZMQ_SNDHWM", *high_water_mark);
   if (choices.socket_buffer_bytes && choices.transport == "tcp")
     socket_->set(ZMQ_SNDBUF, "ZMQ_SNDBUF", *choices.socket_buffer_bytes);
-  // Else a publisher that connects keeps a queue for a subscriber that has gone, and waits for it to have room.
+  // Otherwise a connecting publisher keeps a queue for a subscriber that is gone, and waits until it has room.
   socket_->set(ZMQ_IMMEDIATE, "ZMQ_IMMEDIATE", 1);
   if (endpoint_.reliable) socket_->set(ZMQ_SNDTIMEO, "ZMQ_SNDTIMEO", to_timeout_ms(endpoint_.blocking_ns_max));
 }
 
 void Writer::enable() {
-  if (kind_ == Kind::server) return;  // clients come by themselves
+  if (kind_ == Kind::server) return;  // clients connect by themselves
   publication_.emplace(context_.door(), context_.meeting(), endpoint_.topic, [this] { look(); });
 }
 
@@ -73,7 +73,7 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   endpoint_.type.check(bytes);
   message_.clear();
   if (zmq_msg_init_size(message_.get(), bytes) != 0) {
-    zmq_msg_init(message_.get());  // what failed left nothing that could be closed
+    zmq_msg_init(message_.get());  // the failed call left nothing to close
     throw_zmq_error("making a message of " + std::to_string(bytes) + " bytes");
   }
   message.origin = LAGOMETER_ORIGIN_NATIVE;
@@ -101,7 +101,7 @@ void Writer::answer(const lagometer_sample& request) {
   if (zmq_msg_move(receiver_.get(), place.sender.get()) != 0) throw_zmq_error("keeping who sent a request");
 }
 
-/// False: the client has no room, or has gone.
+/// Returns false if the client has no room, or is gone.
 bool Writer::send_reply() {
   if (zmq_msg_size(receiver_.get()) == 0)
     throw Error(LAGOMETER_INVALID, "zeromq: a reply on '" + endpoint_.topic + "' without a request: call answer()");
@@ -116,10 +116,10 @@ bool Writer::send_reply() {
 }
 
 lagometer_status Writer::commit_to_topic() {
-  if (send(endpoint_.reliable ? 0 : ZMQ_DONTWAIT)) return LAGOMETER_OK;  // a reliable one has waited here
+  if (send(endpoint_.reliable ? 0 : ZMQ_DONTWAIT)) return LAGOMETER_OK;  // a reliable writer has waited here
   if (!endpoint_.reliable) {
-    // libzmq hears what has been read from its queues about once a millisecond, and takes one for full that has long
-    // been empty. Asked for ZMQ_EVENTS it listens.
+    // libzmq only learns about once a millisecond what was read from its queues, and treats a queue as full that has
+    // long been empty. A query for ZMQ_EVENTS makes it check.
     static_cast<void>(socket_->number(ZMQ_EVENTS));
     if (send(ZMQ_DONTWAIT)) return LAGOMETER_OK;
   }
@@ -134,7 +134,7 @@ lagometer_status Writer::commit_to_topic() {
   return LAGOMETER_REJECTED;
 }
 
-/// False: there is no room.
+/// Returns false if there is no room.
 bool Writer::send(int flags) {
   for (;;) {
     if (zmq_msg_send(message_.get(), socket_->get(), flags) >= 0) return true;
@@ -145,7 +145,7 @@ bool Writer::send(int flags) {
 
 void Writer::matched(lagometer_matched& out) {
   out.count = 0;
-  out.exact = 2;  // a socket does not tell who is at its other ends
+  out.exact = 2;  // a socket does not know who is at its other ends
   if (kind_ != Kind::server) look();
 }
 

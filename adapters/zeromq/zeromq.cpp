@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ZeroMQ's PUB and SUB sockets through the C API of libzmq, and DEALER and ROUTER for request and reply. What they
-// can't is in README.md.
+// ZeroMQ's PUB and SUB sockets through the C API of libzmq, and DEALER and ROUTER for request and reply. README.md
+// lists what they can't do.
 #include "reader.hpp"
 #include "services.hpp"
 #include "waitset.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host that adapters are given: a log on standard error, the clock, names of threads, and where the reasons of
-// failures go. What uses it may put functions of its own in their place.
+// The host that adapters get: a log on standard error, the clock, names of threads, and the destination of error texts.
+// A program that uses it may replace these functions with its own.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace lagometer::abi_host {
 
-/// What adapters have done with the host since the process began.
+/// How adapters have used the host since the process began.
 struct Tally {
   std::atomic<uint64_t> logged{0};
   std::atomic<uint64_t> threads_begun{0};
@@ -20,7 +20,7 @@ struct Tally {
 };
 Tally& tally() noexcept;
 
-/// A host with every function that this header knows; stamps go nowhere.
+/// A host with every function that this header knows; it drops stamps.
 lagometer_host make_host() noexcept;
 
 /// Marks this thread as being inside a call or callback while it exists, so that host->fail belongs to that call.
@@ -32,11 +32,11 @@ class InCall {
   InCall& operator=(const InCall&) = delete;
 };
 
-/// Forgets, or tells, the reason that the last call on this thread gave to host->fail; "" if it gave none.
+/// Forgets, or returns, the reason that the last call on this thread gave to host->fail; "" if it gave no reason.
 void forget_reason() noexcept;
 const std::string& last_reason() noexcept;
 
-/// What an adapter first reported as broken outside any call; "" if nothing.
+/// The first breakage that an adapter reported outside any call; "" if there was no such report.
 std::string broken_reason();
 
 inline lagometer_string to_c(std::string_view text) noexcept { return {text.data(), text.size()}; }

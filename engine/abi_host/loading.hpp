@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens adapters, whatever header they were built with: a table that is shorter than this header's is completed with
-// nulls, one that is longer is cut.
+// Opens adapters, whatever header they were built with: a table shorter than this header's is completed with nulls, a
+// longer one is cut.
 #pragma once
 
 #include <stdexcept>
@@ -20,19 +20,19 @@ using Entry = const lagometer_adapter_table* (*)(const lagometer_host*);
 
 struct Loaded {
   Entry entry = nullptr;
-  uint32_t own_size = 0;          ///< of the table as the adapter has it
-  lagometer_adapter_table table;  ///< as this header knows it; functions that the adapter has not are null
+  uint32_t own_size = 0;          ///< of the table in the adapter
+  lagometer_adapter_table table;  ///< as this header knows it; functions the adapter does not have are null
 };
 
-/// Opens with RTLD_NOW | RTLD_LOCAL, never to be closed, and enters. Throws Unloadable: no library, no symbol, no table
-/// for this host, a table that can't be completed.
+/// Opens the library with RTLD_NOW | RTLD_LOCAL, never closes it, and calls its entry. Throws Unloadable: no library,
+/// no symbol, no table for this host, a table that can't be completed.
 Loaded load(const std::string& library, const lagometer_host& host);
 
-/// Completes a table of an adapter; `whose` begins the text of what is thrown. Throws Unloadable: it is shorter than
-/// the first version's, or of a version of the ABI that this program does not know.
+/// Completes an adapter's table; `whose` starts the text of the exception. Throws Unloadable: it is shorter than the
+/// first version's, or has an ABI version that this program does not know.
 lagometer_adapter_table completed(const lagometer_adapter_table& given, const std::string& whose);
 
-/// The first function that is required and null; null if there is none.
+/// The first required function that is null; null if all are set.
 const char* missing_function(const lagometer_adapter_table& table) noexcept;
 
 }  // namespace lagometer::abi_host

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large each struct was in the first version of the ABI: for what plays an older host or an older adapter.
+// The size of each struct in the first version of the ABI: for code that acts as an older host or adapter.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #ifndef LAGOMETER_SANITIZED
-// NOLINTBEGIN(bugprone-reserved-identifier): the C library's own names for what is taken over here
+// NOLINTBEGIN(bugprone-reserved-identifier): the C library's own names for the functions that are replaced here
 extern "C" {
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
@@ -106,7 +106,7 @@ LAGOMETER_VISIBLE void* aligned_alloc(size_t alignment, size_t bytes) {
 }
 }
 
-// Not through malloc: the caller would be this function, and not who asked for it.
+// Not through malloc: the caller would then be this function, and not the one that asked for memory.
 LAGOMETER_VISIBLE void* operator new(size_t bytes) {
   note(__builtin_return_address(0));
   void* const memory = __libc_malloc(bytes == 0 ? 1 : bytes);

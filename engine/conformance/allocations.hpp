@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the allocations that a library's own code asks for: calls of malloc and operator new from within its text.
+// Counts the allocations of a library's own code: calls of malloc and operator new from within its text.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace lagometer::conformance {
 
-/// Whether this program can count: not in a build with sanitizers, which bring a malloc of their own.
+/// Whether this program can count: not in a build with sanitizers, which have their own malloc.
 bool allocations_can_be_counted() noexcept;
 
-/// From now on, of the library with this path. Throws std::runtime_error if it is not loaded.
+/// Starts counting for the library with this path. Throws std::runtime_error if it is not loaded.
 void count_allocations_of(const std::string& library);
 
-/// Ends the counting and gives how many there were, in all threads.
+/// Stops counting and returns the number of allocations in all threads.
 uint64_t allocations_counted() noexcept;
 
 }  // namespace lagometer::conformance

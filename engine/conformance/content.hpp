@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message of a check holds: the envelope, then bytes that follow from its stream, its sequence and their place,
-// so that a receiver knows each of them without having seen the sender. If eight bytes more fit, the payload's length
-// comes first, so that a message that was cut is told from a short one. Where a type has text, all is made text.
+// The content of a check's message: the envelope, then bytes computed from its stream, its sequence and their position,
+// so that a receiver knows each of them without having seen the sender. If eight more bytes fit, the payload's length
+// comes first, to tell a truncated message from a short one. Where a type has text, everything is converted to text.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +24,14 @@ constexpr uint64_t kBlockBytes = 8;
 using Block = std::array<uint8_t, kBlockBytes>;
 inline constexpr const PayloadType& kBytes = engine::kPayloadTypes.front();
 
-/// The finaliser of splitmix64: every bit of its argument reaches every bit of the result.
+/// The finaliser of splitmix64: every bit of its argument affects every bit of the result.
 inline uint64_t mixed(uint64_t value) noexcept {
   value = (value ^ (value >> 30U)) * 0xBF58476D1CE4E5B9ULL;
   value = (value ^ (value >> 27U)) * 0x94D049BB133111EBULL;
   return value ^ (value >> 31U);
 }
 
-/// The eight bytes number `index` of an envelope as this type has it.
+/// Eight-byte block `index` of an envelope, as this type has it.
 inline Block envelope_block(const PayloadType& type, const Envelope& envelope, uint64_t index) noexcept {
   std::array<uint8_t, LAGOMETER_TEXT_ENVELOPE_BYTES> bytes{};
   if (type.text_envelope)
@@ -43,7 +43,7 @@ inline Block envelope_block(const PayloadType& type, const Envelope& envelope, u
   return block;
 }
 
-/// The eight bytes number `index` of a payload of `bytes` bytes.
+/// Eight-byte block `index` of a payload of `bytes` bytes.
 inline Block block_at(const PayloadType& type, const Envelope& envelope, uint64_t bytes, uint64_t index) noexcept {
   const uint64_t length_block = type.envelope_bytes() / kBlockBytes;
   if (index < length_block) return envelope_block(type, envelope, index);
@@ -75,7 +75,7 @@ inline uint64_t bytes_of(const lagometer_region* regions, uint32_t count) noexce
   return bytes;
 }
 
-/// Writes the whole payload into what borrow() showed.
+/// Writes the whole payload into the memory that borrow() returned.
 inline void fill(const lagometer_message& message, const Envelope& envelope,
                  const PayloadType& type = kBytes) noexcept {
   const uint64_t bytes = bytes_of(message.regions, message.region_count);
@@ -87,7 +87,7 @@ inline void fill(const lagometer_message& message, const Envelope& envelope,
   }
 }
 
-/// What a sample turned out to be. damage: what of it is wrong, "" if it is what its sender wrote.
+/// What a sample contained. damage: what is wrong with it, "" if it is what its sender wrote.
 struct Opened {
   Envelope envelope;
   uint64_t bytes = 0;

@@ -91,7 +91,7 @@ Pair::Pair(Bed& bed, const EndpointSpec& spec, Manner manner, std::function<void
 
 Pair::~Pair() {
   waitset.reset();
-  reader.destroy();  // before the rest, since its listener uses it
+  reader.destroy();  // before the rest, because its listener uses it
 }
 
 void Pair::on_data(void* user) noexcept {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of the contract in adapter.h, each judged by itself, within one process.
+// The lines of the contract in adapter.h, each judged separately, within one process.
 //
-// judge_contract() says {"begin": name} before each line and {"line": name, "passed": true | false | null, "detail"}
-// after it (null: it does not apply, and the detail says why), so that whoever listens knows which line a crash or a
-// hang belongs to, and goes on behind it with `from`.
+// judge_contract() writes {"begin": name} before each line and {"line": name, "passed": true | false | null, "detail"}
+// after it (null: it does not apply, and the detail says why). So the reading program knows to which line a crash or a
+// hang belongs, and continues after it with `from`.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace lagometer::conformance {
 
-/// A line is not kept; the text says what was seen.
+/// The adapter breaks a line; the text says what was observed.
 class Broken : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -39,36 +39,36 @@ class Bed {
   Bed(const Adapter& given, const nlohmann::json& order, const std::string& runtime_directory);
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return adapter.table(); }
   [[nodiscard]] bool declares(const char* ability, const char* value) const;
-  /// Whether the sidecar's `stamps` of this dispatch list the stamp.
+  /// Whether the sidecar's `stamps` for this dispatch list the stamp.
   [[nodiscard]] bool declares_stamp(const char* dispatch, const char* stamp) const;
-  /// A number of the sidecar's `limits`, such as depth_max; none if it declares none.
+  /// A number from the sidecar's `limits`, such as depth_max; nothing if it does not declare it.
   [[nodiscard]] std::optional<uint64_t> limit(const char* name) const;
-  /// The first that it declares of: poll, waitset, listener.
+  /// The first one that it declares, in this order: poll, waitset, listener.
   [[nodiscard]] uint32_t usual_dispatch() const;
-  /// An endpoint of 64 bytes with the strongest reliability that is declared, and the history that the order gives.
+  /// An endpoint of 64 bytes with the strongest declared reliability, and the history from the order.
   [[nodiscard]] EndpointSpec endpoint(const std::string& topic = "topic") const;
 
   const Adapter& adapter;
   nlohmann::json sidecar;
   ContextSpec context;
-  uint32_t depth;                 // of keep_last
-  std::string middleware_inside;  // what of it the library holds, too: whose code allocates can't be told; or empty
+  uint32_t depth;                 // for keep_last
+  std::string middleware_inside;  // middleware that the library contains: hides who allocates; or empty
 };
 
-/// One writer and one reader that met, within one context.
+/// One matched writer and reader in one context.
 class Pair {
  public:
-  /// `in_callback` is what a listener does; without it its calls are counted alone.
+  /// `in_callback` is what a listener does; without it, its calls are only counted.
   Pair(Bed& bed, const EndpointSpec& spec, Manner manner = {}, std::function<void()> in_callback = {});
   ~Pair();
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;
-  /// Probes until one came. Throws Broken.
+  /// Sends probes until one arrives. Throws Broken.
   void meet();
-  /// Takes, waiting in the way of the dispatch, until so many messages came, and gives them. Throws Broken: fewer came,
-  /// or a damaged one.
+  /// Takes, waiting as the dispatch requires, until this many messages have arrived, and returns them. Throws Broken:
+  /// fewer arrived, or a damaged one.
   std::vector<Opened> receive(size_t count);
-  /// Sends that many, one after the other, and takes each before the next.
+  /// Sends this many, one after the other, and takes each before sending the next.
   void exchange(size_t count);
 
   Context context;
@@ -85,7 +85,7 @@ class Pair {
   uint64_t next_sequence_ = 1'000'000;
 };
 
-/// Ends a pair before what its listener uses goes, however a line ends. Declared after all that.
+/// Ends a pair before the objects that its listener uses, however a line ends. Declare it after all of them.
 class Ended {
  public:
   explicit Ended(std::unique_ptr<Pair>& pair) : pair_(pair) {}
@@ -98,13 +98,13 @@ class Ended {
 };
 
 constexpr int64_t kMillisecond_ns = 1'000'000;
-constexpr int64_t kPatience_ns = 20'000 * kMillisecond_ns;  // for what must happen, but takes as long as it takes
-constexpr int64_t kAtOnce_ns = 1'000 * kMillisecond_ns;     // of a call that never blocks, on a busy machine
+constexpr int64_t kPatience_ns = 20'000 * kMillisecond_ns;  // for what must happen but may take long
+constexpr int64_t kAtOnce_ns = 1'000 * kMillisecond_ns;     // for a call that never blocks, on a busy machine
 
 /// Waits until `condition` holds. Throws Broken(what) if it does not come true.
 void wait_until(const std::string& what, const std::function<bool()>& condition);
 
-/// Whether `attempted` is refused with a reason and, if given, this status. Throws Broken.
+/// Checks that `attempted` is rejected with a reason and, if given, this status. Throws Broken.
 void must_refuse(const std::string& what, std::optional<lagometer_status> status,
                  const std::function<void()>& attempted);
 

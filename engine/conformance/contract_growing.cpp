@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of growth: hosts and structs may be larger than the adapter's header knows them, or as the first version
-// had them.
+// The contract of growth: hosts and structs may be larger than the adapter's header knows them, or as small as in the
+// first version.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint8_t kUntouched = 0xC3;
 
-/// A struct that the adapter fills, as a host of the first version has it: all behind that is somebody else's.
+/// A struct that the adapter fills, as small as in a host of the first version: everything after that belongs to
+/// somebody else.
 template <typename Struct>
 class First {
  public:
@@ -26,7 +27,7 @@ class First {
     value().abi_version = LAGOMETER_ABI_VERSION;
   }
   Struct& value() noexcept { return *std::launder(reinterpret_cast<Struct*>(bytes_.data())); }
-  /// Throws Broken if `call` wrote more than it was given, or changed the size.
+  /// Throws Broken if `call` wrote beyond the struct, or changed the size.
   void check(const char* call) {
     if (std::any_of(bytes_.begin() + kSize, bytes_.end(), [](uint8_t byte) { return byte != kUntouched; }))
       throw Broken(std::string(call) + " wrote beyond the size of the struct that it was given");
@@ -43,7 +44,7 @@ struct LargerHost {
   std::array<uint8_t, 64> more;
 };
 
-/// Whether a host with this size gets a table; afterwards the adapter has the ordinary one again.
+/// Whether a host with this size gets a table; afterwards the adapter gets the normal host again.
 bool served(Bed& bed, uint32_t size) {
   static LargerHost other{};
   other.host = host();

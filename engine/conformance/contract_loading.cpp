@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of the entry, of the table, of probe, describe and extension, and of the life of objects.
+// The contract of the entry, the table, probe, describe and extension, and of the lifecycle of objects.
 #include <algorithm>
 #include <atomic>
 
@@ -79,7 +79,7 @@ void probe_tells(Bed& bed) {
   }
   const json limit = said.value("limits", json::object()).value("payload_bytes_max", json());
   const json declared = bed.sidecar.value("limits", json::object()).value("payload_bytes_max", json());
-  // Nobody would reach a limit of the length's own field.
+  // Nobody would reach a limit imposed by the length field itself.
   if (limit.is_number() && declared.is_number() && limit != declared)
     throw Broken("probe says a limit of " + limit.dump() + " bytes, the sidecar " + declared.dump());
 }

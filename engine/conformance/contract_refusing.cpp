@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an adapter must refuse: what it does not know, what it declares that it lacks. With a reason, each time.
+// What an adapter must reject, each time with a reason: what it does not know, and what it declares as missing.
 #include "contract.hpp"
 
 namespace lagometer::conformance {
 
 namespace {
 
-/// Makes and enables a writer, or a reader with all that belongs to it, and lets it go.
+/// Creates and enables a writer, or a reader with everything it needs, and destroys it.
 void make_writer(Context& context, const EndpointSpec& spec) {
   Writer writer(context, spec, 0);
   writer.enable();
@@ -34,7 +34,7 @@ void keyed_type(Bed& bed) {
   Context context(bed.adapter, bed.context);
   EndpointSpec spec = bed.endpoint();
   spec.type_flags = LAGOMETER_TYPE_KEYED;
-  // INVALID where types may have keys, else UNSUPPORTED.
+  // INVALID if types may have keys, otherwise UNSUPPORTED.
   must_refuse("a type with a key and without instances", std::nullopt, [&] { make_writer(context, spec); });
 }
 

@@ -9,7 +9,7 @@ namespace lagometer::conformance {
 namespace {
 
 constexpr int64_t kBlocking_ns = 50 * kMillisecond_ns;
-// Of a call that may block so long: a machine with other work on it wakes nobody on time.
+// For a call that may block this long: a busy machine wakes nobody on time.
 constexpr int64_t kSlack_ns = 2'000 * kMillisecond_ns;
 constexpr uint64_t kManyDiscards = 2'000;
 
@@ -90,7 +90,7 @@ struct Pressed {
   bool counts = false;
 };
 
-/// Sends to a reader that takes nothing, until three messages were rejected or 32 MiB are under way.
+/// Sends to a reader that takes nothing, until three messages were rejected or 32 MiB are in flight.
 Pressed press(Bed& bed) {
   constexpr uint64_t kEnough = 32U << 20U;
   constexpr uint64_t kBytes = 60'000;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kCanary = 48;
 
-/// One element of an array whose elements lie further apart than they are large.
+/// One element of an array whose elements are further apart than their size.
 struct Spaced {
   lagometer_sample sample;
   std::array<uint8_t, kCanary> canary;
@@ -100,7 +100,7 @@ void check_sample(const lagometer_sample& sample, int64_t sent_after_ns, bool ma
     throw Broken("signalled_ns lies before the sending or after the taking");
 }
 
-/// Sends one by one and checks what is reported of each, with a listener within its callback.
+/// Sends one by one and checks what is reported about each; with a listener, inside its callback.
 void samples_of(Bed& bed, const char* dispatch) {
   EndpointSpec spec = bed.endpoint(std::string("told_by_") + dispatch);
   spec.dispatch = dispatch_of(dispatch);
@@ -111,7 +111,7 @@ void samples_of(Bed& bed, const char* dispatch) {
   std::mutex mutex;
   std::string wrong;
   std::unique_ptr<Pair> pair;
-  std::atomic<Pair*> looked_at{nullptr};  // stays what it is while `pair` is being destroyed
+  std::atomic<Pair*> looked_at{nullptr};  // keeps its value while `pair` is being destroyed
   const auto look = [&] {
     looked_at.load()->reader.take(Reader::kBatch, [&](const lagometer_sample& sample) {
       if (!is_data(sample)) return;
@@ -179,8 +179,8 @@ void kept_until_release(Bed& bed) {
     return take_raw(bed, pair.reader, &held, 1) == 1;
   });
   const Opened before = open(held.sample);
-  // Nobody takes from the first reader meanwhile: there are as many as its queue has room for. One that is full holds
-  // the writer up until it gives up, though the second reader got the message.
+  // Nobody takes from the first reader meanwhile, so send only as many as its queue has room for. A full queue blocks
+  // the writer until it gives up, even though the second reader got the message.
   const uint64_t count = std::min<uint64_t>(64, bed.limit("depth_max").value_or(64));
   for (uint64_t sequence = 1'000; sequence < 1'000 + count; ++sequence) {
     const int64_t begin_ns = now_ns();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract tags: which threads may call, what may be allocated or logged while messages go to and fro.
+// The contract tags: which threads may call, what may be allocated or logged while messages are exchanged.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -35,7 +35,7 @@ void any_thread(Bed& bed) {
           static_cast<void>(bed.adapter.describe(LAGOMETER_OBJECT_READER, pair.reader.handle()));
         }
       } catch (const Refusal&) {
-        ended.store(true);  // shows as rounds that stopped: an ordinary line tells more
+        ended.store(true);  // shows up as rounds that stopped: a normal line says more
       }
     });
   }

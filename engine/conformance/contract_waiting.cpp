@@ -27,7 +27,7 @@ EndpointSpec listening(Bed& bed, const char* topic = "topic") {
   return spec;
 }
 
-/// Takes what is there, and waits, until a wait ends for no reason but its time.
+/// Takes everything and waits, until a wait ends only because its time is up.
 void settle(Pair& pair) {
   wait_until("a waitset with nothing to wait for did not come to rest", [&] {
     while (pair.reader.take(Reader::kBatch, [](const lagometer_sample&) {}) > 0) continue;
@@ -62,10 +62,10 @@ void wakes_on_data(Bed& bed) {
   pair.meet();
   settle(pair);
   std::jthread sender([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it waits by then; right without it, too
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it is waiting by then; correct without, too
     try {
       pair.writer.send(0, spec.bytes);
-    } catch (const Refusal&) {  // shows as nothing that came
+    } catch (const Refusal&) {  // shows up as no message
     }
   });
   bool timed_out = false;
@@ -96,7 +96,7 @@ void ends_present_wait(Bed& bed) {
   pair.meet();
   settle(pair);
   std::jthread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it waits by then; right without it, too
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it is waiting by then; correct without, too
     pair.waitset->trigger();
   });
   const lagometer_status status = pair.waitset->wait(kNever_ns);
@@ -143,7 +143,7 @@ void needs_two_topics(Bed& bed) {
   if (bed.limit("topics_max").value_or(2) < 2) throw Absent("the sidecar declares one topic at most");
 }
 
-/// Two readers that wait together, of one context or of two, and a writer for each.
+/// Two readers on one waitset, in one context or in two, and a writer for each.
 struct Two {
   Two(Bed& bed, Context& first_context, Context& second_context)
       : spec(waiting(bed, "first")),
@@ -168,7 +168,7 @@ struct Two {
       sum += taken;
     }
   }
-  /// Until both heard their writer, and nothing more comes.
+  /// Waits until both have heard their writer and nothing more arrives.
   void meet() {
     uint32_t of_first = 0;
     uint32_t of_second = 0;
@@ -187,7 +187,7 @@ struct Two {
   EndpointSpec other;
   Writer second_writer;
   Reader second;
-  Waitset waitset;  // the last: it goes before its readers
+  Waitset waitset;  // the last member: it is destroyed before its readers
 };
 
 void names_the_ready(Bed& bed) {
@@ -257,7 +257,7 @@ void takes_and_sends_in_callback(Bed& bed) {
   std::string wrong;
   Pair answers(bed, back);
   std::unique_ptr<Pair> there;
-  std::atomic<Pair*> listening_pair{nullptr};  // stays what it is while `there` is being destroyed
+  std::atomic<Pair*> listening_pair{nullptr};  // keeps its value while `there` is being destroyed
   const auto echo = [&] {
     Pair* const pair = listening_pair.load();
     if (pair == nullptr) return;

@@ -38,7 +38,7 @@ Inbox::~Inbox() {
     waitset_->trigger();
     thread_.join();
   }
-  waitset_.reset();  // before the reader that is attached to it
+  waitset_.reset();  // before the reader attached to it
   reader_.destroy();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reader with somebody who takes from it, in the way of its dispatch, and keeps account of what came.
+// A reader, and what takes from it as its dispatch requires and keeps account of the messages.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@
 
 namespace lagometer::conformance {
 
-/// What came of one stream. sequences: of data, in the order of arrival, the first kSequencesMax of them.
+/// What arrived from one stream. sequences: of data, in order of arrival, the first kSequencesMax of them.
 struct Heard {
   static constexpr size_t kSequencesMax = 20'000;
   uint64_t probes = 0;
   uint64_t count = 0;
   uint64_t last_bytes = 0;
   std::vector<uint64_t> sequences;
-  nlohmann::json traces = nlohmann::json::array();  // of the same messages, if stamps were asked for
+  nlohmann::json traces = nlohmann::json::array();  // of the same messages, if stamps were requested
 };
 
 class Inbox {
@@ -35,10 +35,10 @@ class Inbox {
   Inbox& operator=(const Inbox&) = delete;
 
   void enable();
-  /// Nothing is taken until resume(), by a thread or a listener of its own; who polls is the Poller's business.
+  /// Its own thread or listener takes nothing until resume(); polling is up to the Poller.
   void stall();
   void resume();
-  /// Takes all there is. Returns how many there were.
+  /// Takes everything. Returns how many messages there were.
   uint64_t poll();
   [[nodiscard]] nlohmann::json account(bool with_sequences);
   [[nodiscard]] Reader& reader() noexcept { return reader_; }
@@ -56,8 +56,8 @@ class Inbox {
   const PayloadType& payload_;
   int64_t work_ns_;
   bool stamps_;
-  uint32_t instances_;  // of a keyed topic; else 0
-  std::mutex mutex_;    // of the account and the stall
+  uint32_t instances_;  // for a keyed topic; otherwise 0
+  std::mutex mutex_;    // protects the account and the stall
   std::condition_variable changed_;
   bool stalled_ = false;
   std::map<uint32_t, Heard> heard_;
@@ -71,7 +71,7 @@ class Inbox {
   std::thread thread_;
 };
 
-/// The one thread that takes from all polled readers of a process.
+/// The only thread that takes from all polled readers of a process.
 class Poller {
  public:
   Poller() : thread_([this] { run(); }) {}
@@ -79,7 +79,7 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
   void add(Inbox& inbox);
-  /// Nothing takes from it any more when this returns.
+  /// When this returns, nothing takes from the inbox any more.
   void remove(Inbox& inbox);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lagometer-conformance: one process of a conformance check. It opens an adapter by its path, knows no middleware, does
-// what standard input tells it (peer.hpp) and ends with it. `lagometer conformance` starts it and judges.
+// lagometer-conformance: one process of a conformance check. It opens an adapter by its path, knows no middleware,
+// carries out the orders on standard input (peer.hpp) and ends with it. `lagometer conformance` starts it and judges.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ namespace {
 
 int own_output = STDOUT_FILENO;
 
-/// Middleware prints: what it prints is counted, and does not get between our lines.
+/// The middleware's own output is counted and kept out of our lines.
 bool take_output_aside() {
   own_output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 100);
   const int printed = memfd_create("printed", MFD_CLOEXEC);
@@ -32,7 +32,7 @@ bool take_output_aside() {
 void allow_descriptors() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  constexpr rlim_t kEnough = 65'536;  // some libraries walk over all that there could be
+  constexpr rlim_t kEnough = 65'536;  // some libraries walk over all possible descriptors
   limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kEnough));
   setrlimit(RLIMIT_NOFILE, &limit);
 }
@@ -65,7 +65,7 @@ void say(const nlohmann::json& message) {
   for (size_t at = 0; at < line.size();) {
     const ssize_t written = write(own_output, line.data() + at, line.size() - at);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) _exit(1);  // nobody listens any more
+    if (written <= 0) _exit(1);  // nobody is reading any more
     at += static_cast<size_t>(written);
   }
 }

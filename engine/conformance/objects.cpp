@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kReadyMax = 8;
 
-/// Spoilt memory is kept, so that an adapter that still points there reads nonsense and not somebody else's data.
+/// Overwritten memory is kept, so that an adapter that still points there reads nonsense and not somebody else's data.
 void bury(std::deque<std::vector<uint8_t>> memory) {
   static std::mutex mutex;
   static std::vector<std::deque<std::vector<uint8_t>>> graveyard;
@@ -257,7 +257,7 @@ void Reader::destroy() noexcept {
   if (handle_ == nullptr) return;
   const InCall in_call("reader_destroy");
   table_.reader_destroy(handle_);
-  handle_ = nullptr;  // only now: a listener that still runs may take
+  handle_ = nullptr;  // only now: a running listener may still take
 }
 
 void Reader::release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects of adapter.h as C++ values, made from what a check asks for. A call that an adapter answers with a
-// negative status becomes a Refusal with the adapter's own reason.
+// The objects of adapter.h as C++ values, created from a check's orders. If an adapter returns a negative status, the
+// call throws a Refusal with the adapter's reason.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@ using abi_host::forget_reason;
 using abi_host::last_reason;
 using abi_host::to_c;
 
-/// Marks the thread as being inside a call of an adapter, so that host->fail belongs to that call; `name` is told to
-/// whoever waits for us, null (in a callback) is not.
+/// Marks the thread as being inside a call of an adapter, so that host->fail belongs to that call; `name` is reported
+/// to the waiting program, null (in a callback) is not.
 class InCall {
  public:
   explicit InCall(const char* name) noexcept : mark_(name) {}
@@ -40,11 +40,11 @@ class InCall {
   CallMark mark_;
 };
 
-/// The host that adapters under test are given. Valid for the life of the process.
+/// The host that tested adapters get. Valid until the process ends.
 const lagometer_host& host() noexcept;
 inline int64_t now_ns() noexcept { return host().now_ns(host().self); }
 
-/// An adapter answered a call with a negative status.
+/// An adapter returned a negative status.
 class Refusal : public std::runtime_error {
  public:
   Refusal(std::string call, lagometer_status status, std::string reason)
@@ -63,7 +63,7 @@ class Refusal : public std::runtime_error {
   std::string reason_;
 };
 
-/// Makes a call that returns a status; what it gave to host->fail is there in last_reason().
+/// Makes a call that returns a status; last_reason() is what it gave to host->fail.
 template <typename Function>
 lagometer_status attempt(const char* call, Function&& function) {
   const InCall in_call(call);
@@ -87,16 +87,16 @@ Struct made() noexcept {
   return value;
 }
 
-/// How what is lent for a call is treated. spoils: overwritten when the call is over; growth: so many bytes more than
-/// this header knows lie behind each struct, as a newer host's would; first: each ends where the first version's did,
-/// as the oldest host's would, and nonsense follows.
+/// How memory lent for a call is treated. spoils: overwritten after the call; growth: this many bytes beyond what this
+/// header knows follow each struct, as in a newer host; first: each struct ends where the first version's did, as in
+/// the oldest host, and is followed by nonsense.
 struct Manner {
   bool spoils = false;
   uint32_t growth = 0;
   bool first = false;
 };
 
-/// What a thread does that waits for something without an event to wait for: it leaves the CPU to others.
+/// Called while waiting without an event to wait for: leaves the CPU to others.
 void rest() noexcept;
 
 /// Strings and structs lent to an adapter for one call.
@@ -124,7 +124,7 @@ class Lent {
   std::deque<std::vector<uint8_t>> memory_;
 };
 
-/// One library, open for the life of the process.
+/// One library, open until the process ends.
 class Adapter {
  public:
   /// Throws abi_host::Unloadable.
@@ -132,7 +132,7 @@ class Adapter {
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return loaded_.table; }
   [[nodiscard]] abi_host::Entry entry() const noexcept { return loaded_.entry; }
   [[nodiscard]] const std::string& library() const noexcept { return library_; }
-  /// What describe() says of an object; "" if the sink was not called. Throws Refusal.
+  /// What describe() returns for an object; "" if the sink was not called. Throws Refusal.
   [[nodiscard]] std::string describe(uint32_t kind, const void* object) const;
 
  private:
@@ -155,9 +155,9 @@ struct QosSpec {
   std::optional<uint32_t> depth;
   std::optional<int64_t> deadline_ns, lifespan_ns, lease_ns;
   bool manual = false;                   // liveliness by topic, with a lease
-  std::optional<std::string> partition;  // names with semicolons between them
+  std::optional<std::string> partition;  // names separated by semicolons
   int64_t blocking_ns = 1'000'000'000;
-  uint64_t more_present = 0;  // bits of `present` beside those that follow from the above
+  uint64_t more_present = 0;  // bits of `present` in addition to those that follow from the above
 };
 
 struct EndpointSpec {
@@ -168,15 +168,15 @@ struct EndpointSpec {
   uint32_t dispatch = LAGOMETER_DISPATCH_POLL;
   uint32_t flags = 0;
   uint32_t type_flags = 0;
-  uint32_t instances = 0;  // of a keyed type, whose messages have the key: sequence modulo this number
-  bool stamps = false;     // asked for, all that there are
+  uint32_t instances = 0;  // for a keyed type; a message's key is its sequence modulo this number
+  bool stamps = false;     // requested, all that are available
 };
 
 QosSpec parse_qos(const nlohmann::json& given);
 EndpointSpec parse_endpoint(const nlohmann::json& given);
 uint32_t dispatch_of(const std::string& name);
 
-/// A context with its one node.
+/// A context with its only node.
 class Context {
  public:
   Context(const Adapter& adapter, const ContextSpec& spec, Manner manner = {});
@@ -216,13 +216,13 @@ class Writer {
   void enable();
   /// Sends one message; OK or REJECTED. Throws Refusal.
   lagometer_status send(uint64_t sequence, uint64_t bytes, MessageKind kind = MessageKind::data);
-  /// Sends a probe, and looks for readers before, as the engine does.
+  /// Looks for readers, then sends a probe, as the engine does.
   void probe();
   [[nodiscard]] lagometer_matched matched();
   [[nodiscard]] lagometer_counters counters();
   [[nodiscard]] uint32_t stream() const noexcept { return stream_; }
   [[nodiscard]] lagometer_writer* handle() const noexcept { return handle_; }
-  /// What was stamped of each message that was accepted, see traces.hpp; then forgotten. Empty if nobody asked.
+  /// The stamps of each accepted message, see traces.hpp; then forgets them. Empty if stamps were not requested.
   [[nodiscard]] nlohmann::json traces() { return std::exchange(traces_, nlohmann::json::array()); }
 
  private:
@@ -238,7 +238,7 @@ class Writer {
   lagometer_writer* handle_ = nullptr;
 };
 
-/// What a reader's listener is told to call.
+/// What a reader's listener calls.
 struct Called {
   void* user = nullptr;
   lagometer_data_function on_data = nullptr;
@@ -252,7 +252,7 @@ class Reader {
   Reader& operator=(const Reader&) = delete;
   void enable();
   void destroy() noexcept;
-  /// Takes up to `max` samples and calls see(sample) for each before they are given back. Throws Refusal.
+  /// Takes up to `max` samples and calls see(sample) for each before releasing them. Throws Refusal.
   template <typename See>
   uint32_t take(uint32_t max, See&& see) {
     lagometer_sample samples[kBatch];
@@ -284,7 +284,7 @@ class Waitset {
   Waitset& operator=(const Waitset&) = delete;
   void attach(const Reader& reader);
   lagometer_status wait(int64_t until_ns);
-  /// Whether it can say who is ready; then a wait that does, and `ready` gets the places.
+  /// Whether it reports which readers are ready; then a wait that does, with their places in `ready`.
   [[nodiscard]] bool names_ready() const noexcept { return table_.waitset_wait_ready != nullptr; }
   lagometer_status wait_ready(int64_t until_ns, std::vector<uint32_t>& ready);
   void trigger() noexcept;

@@ -45,7 +45,7 @@ long files_below(const char* folder) {
   return files;
 }
 
-/// Of the IPC namespace; 0 where they can't be seen.
+/// In the IPC namespace; 0 if they can't be seen.
 long message_queues() {
   const supervisor::MessageQueueFolder folder(true);
   return folder.path().empty() ? 0 : files_below(folder.path().c_str());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process of a check that several take part in: does what it is told, one order a line, and tells what came.
+// One of several processes in a check: it carries out orders, one per line, and reports the results.
 //
-// An order is a JSON object with the key "do"; the answer has "ok", and with false "reason", of a refused call "call"
-// and "status" as well. Objects go by an id that the orders give.
+// An order is a JSON object with the key "do". The answer has "ok"; if that is false, also "reason", and for a refused
+// call "call" and "status". Orders assign ids to objects.
 //   load     library, runtime_directory
 //   context  id, domain, profile, options, network
 //   writer   id, context, stream, topic, type, bytes, qos
@@ -13,11 +13,11 @@
 //   heard    sequences            -> readers: {id: what came}
 //   stall    reader               nothing is taken from it until `resume`
 //   matched, counters, describe   id
-//   origin   writer, bytes        whose memory borrow() shows -> origin
+//   origin   writer, bytes        whose memory borrow() returns -> origin
 //   destroy  id
 //   reopen   rounds, dispatch, depth, blocking_ns -> before, after, late_callbacks
-//   contract from, sidecar, options, depth   judges each line of the header's contract: lines of its own, then the
-//   answer held                          -> descriptors, threads, files, printed_bytes
+//   contract from, sidecar, options, depth   judges each line of the header's contract: own lines, then the answer
+//   held                          -> descriptors, threads, files, printed_bytes
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ namespace lagometer::conformance {
 /// Writes one JSON object as a line on the program's own output.
 void say(const nlohmann::json& message);
 
-/// Descriptors, threads, files in shared memory, and bytes that were printed on standard output.
+/// Descriptors, threads, files in shared memory, and the number of bytes printed on standard output.
 nlohmann::json held_now();
 
 class Peer {
@@ -46,7 +46,7 @@ class Peer {
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
-  /// Carries out one order. What goes wrong is an answer, too.
+  /// Carries out one order. Failures are also returned as answers.
   nlohmann::json answer(const nlohmann::json& order);
 
  private:

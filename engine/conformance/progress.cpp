@@ -25,7 +25,7 @@ Shared* shared = nullptr;
 std::mutex slots_mutex;
 std::bitset<kProgressSlots> slots_taken;
 
-/// The slot of this thread, given back at its end. None are left: its calls are not told.
+/// This thread's slot, returned when the thread ends. If no slot is left, its calls are not reported.
 class OwnSlot {
  public:
   OwnSlot() noexcept {

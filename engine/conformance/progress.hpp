@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process is doing, in memory that whoever started it can read at any time, even if it hangs or is dead: how
-// far a long order has come, and the last call into the adapter of each thread (lagometer/conformance/progress.py).
+// What this process is doing, in memory that the starting program can read at any time, even if the process hangs or is
+// dead: the progress of a long order, and the last call into the adapter of each thread
+// (lagometer/conformance/progress.py).
 //
-// The memory is what LAGOMETER_RECORDS_FD names: a header, then one slot for each thread that is inside or was last in
-// a call. Nobody locks: a reader that meets a slot half written sees a name that is cut short.
+// The memory is what LAGOMETER_RECORDS_FD names: a header, then one slot for each thread that is in a call or was last
+// in one. Nobody locks: a reader that sees a half-written slot gets a truncated name.
 #pragma once
 
 #include <array>
@@ -16,8 +17,8 @@ namespace lagometer::conformance {
 constexpr size_t kProgressSlots = 63;
 
 struct ProgressHeader {
-  std::atomic<uint64_t> steps{0};  // of all orders together: what grows is progress
-  std::atomic<uint64_t> done{0};   // of the order under way, in the order's own unit
+  std::atomic<uint64_t> steps{0};  // of all orders together: it grows while there is progress
+  std::atomic<uint64_t> done{0};   // of the current order, in the order's own unit
   std::atomic<uint64_t> total{0};  // 0: the order has no unit
   std::array<uint64_t, 5> unused{};
 };
@@ -30,16 +31,17 @@ struct ProgressSlot {
 };
 static_assert(sizeof(ProgressHeader) == 64 && sizeof(ProgressSlot) == 64);
 
-/// Maps the memory; without it, or if there is none, nothing is told. Call it once, before any adapter is loaded.
+/// Maps the memory; without it, or if there is no memory, nothing is reported. Call it once, before any adapter is
+/// loaded.
 void tell_progress() noexcept;
 
-/// Notes that the order under way has come further.
+/// Notes progress of the current order.
 void step() noexcept;
 void step(uint64_t done, uint64_t total) noexcept;
-/// Notes that another order begins, which has no unit of its own yet.
+/// Notes that another order begins, which has no unit yet.
 void begin_order() noexcept;
 
-/// Marks a call into the adapter on this thread for its lifetime. `name` outlives it; null: not told.
+/// Marks a call into the adapter on this thread for its lifetime. `name` must outlive it; null: not reported.
 class CallMark {
  public:
   explicit CallMark(const char* name) noexcept;
@@ -49,7 +51,7 @@ class CallMark {
 
  private:
   const char* name_;
-  const char* around_ = nullptr;  // the call that this one is made in, by a callback
+  const char* around_ = nullptr;  // the call around this one, which a callback makes
 };
 
 }  // namespace lagometer::conformance

@@ -14,11 +14,11 @@ namespace lagometer::conformance {
 namespace {
 
 constexpr uint64_t kPayloadBytes = 64;
-constexpr uint32_t kSettled = 10;  // rounds after which there is whatever a library keeps until the process ends
+constexpr uint32_t kSettled = 10;  // rounds after which everything that a library keeps until the process ends exists
 constexpr int64_t kLongest_ns = 20'000'000'000;
 constexpr int64_t kEnding_ns = 15'000'000'000;  // a pool keeps a thread that has nothing to do: Tokio's, 10 s
 constexpr auto kPause = std::chrono::milliseconds(1);
-constexpr uint64_t kBefore = 20;  // messages before a reader goes, and as many behind it
+constexpr uint64_t kBefore = 20;  // messages before a reader is destroyed, and as many after
 
 struct Incoming {
   std::atomic<bool> destroyed{false};
@@ -42,7 +42,7 @@ EndpointSpec endpoint(uint32_t dispatch, const Reopening& wanted) {
   return spec;
 }
 
-/// Everything of one round, made and enabled.
+/// Everything of one round, created and enabled.
 class Round {
  public:
   Round(const Adapter& adapter, const ContextSpec& spec, const Reopening& wanted)
@@ -69,7 +69,7 @@ class Round {
     }
   }
 
-  /// Destroys the reader while its publisher goes on. Returns the callbacks that came too late.
+  /// Destroys the reader while its publisher continues. Returns how many callbacks came too late.
   uint64_t close() {
     std::atomic<bool> stop{false};
     std::atomic<uint64_t> published{0};
@@ -107,7 +107,7 @@ class Round {
 
 uint64_t threads_of(const nlohmann::json& held) { return held.at("threads").get<uint64_t>(); }
 
-/// A thread may end a while after it was given back; one that is leaked never ends.
+/// A thread may end some time after it was returned; a leaked thread never ends.
 nlohmann::json held_in_the_end(uint64_t threads) {
   const int64_t give_up_at_ns = now_ns() + kEnding_ns;
   nlohmann::json held = held_now();
@@ -131,7 +131,7 @@ nlohmann::json reopen_again_and_again(const Adapter& adapter, const Reopening& w
   for (uint32_t number = 0; number < kSettled + wanted.rounds; ++number) {
     if (number == kSettled) {
       before = held_now();
-    } else if (number > kSettled && number <= 2 * kSettled) {  // a pool breathes; a leak grows with every opening
+    } else if (number > kSettled && number <= 2 * kSettled) {  // a pool shrinks, too; a leak grows with every opening
       before["threads"] = std::max(threads_of(before), threads_of(held_now()));
     }
     step(number, kSettled + wanted.rounds);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that an adapter has, opened and closed repeatedly while messages flow: what is held before and after.
+// Opens and closes all objects of an adapter repeatedly while messages flow, and compares the resources held before and
+// after.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,12 @@ struct Reopening {
   std::string network;
   uint32_t rounds;
   uint32_t dispatch;
-  uint32_t depth;       // of keep_last
-  int64_t blocking_ns;  // of a writer whose queue nobody empties: it goes on soon
+  uint32_t depth;       // for keep_last
+  int64_t blocking_ns;  // for a writer whose queue nobody empties: short, so that it goes on soon
 };
 
-/// {"before": what was held when the first rounds were over, "after", "late_callbacks"}. Throws Refusal, or
-/// std::runtime_error if nothing came.
+/// {"before": resources held after the first rounds, "after", "late_callbacks"}. Throws Refusal, or std::runtime_error
+/// if nothing arrived.
 nlohmann::json reopen_again_and_again(const Adapter& adapter, const Reopening& wanted);
 
 }  // namespace lagometer::conformance

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an adapter stamped of a message (extension "stamps/1"), for whoever judges whether both sides tell the same key.
+// What an adapter stamped on a message (extension "stamps/1"), to judge whether both sides report the same key.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace lagometer::conformance {
 
-/// Asks an endpoint that is not enabled yet for all that it can stamp. Throws Refusal, or std::runtime_error if it has
+/// Asks an endpoint that is not enabled yet for all stamps it supports. Throws Refusal, or std::runtime_error if it has
 /// no stamps.
 inline void ask_for_stamps(const lagometer_adapter_table& table, uint32_t kind, void* endpoint) {
   const InCall in_call("extension");

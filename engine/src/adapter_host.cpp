@@ -12,7 +12,7 @@ namespace {
 
 const lagometer_host kCommon = abi_host::make_host();
 
-// What these two do is no part of measuring.
+// These two functions are not part of measuring.
 void host_log(void* self, uint32_t level, lagometer_string message) noexcept {
   const Lent lent;
   kCommon.log(self, level, message);
@@ -23,7 +23,7 @@ void host_fail(void* self, lagometer_string message) noexcept {
   kCommon.fail(self, message);
 }
 
-// The engine's own clock, so that it is the same lines of code that every stamp needs.
+// The engine's own clock, so that this uses the same cache lines of code as every stamp.
 int64_t host_now(void*) noexcept { return now_ns(); }
 
 void host_stamp_keyed(void*, void* endpoint_user, const lagometer_stamp_key* key, uint32_t layer, int64_t time_ns,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adapters as the engine uses them: loaded by the host's half of the ABI (abi_host/), failures turned into exceptions.
+// Adapters as the engine uses them: abi_host/, the host's half of the ABI, loads them; failures become exceptions.
 #pragma once
 
 #include <functional>
@@ -16,23 +16,23 @@ namespace lagometer::engine {
 using abi_host::InCall;
 using abi_host::to_c;
 
-/// An adapter could not be loaded, or a call failed; the text is the adapter's own.
+/// An adapter could not be loaded, or a call failed; the text comes from the adapter.
 class AdapterError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// An adapter could not be loaded: there is nothing yet that could have failed.
+/// An adapter could not be loaded, so no call can have failed yet.
 class AdapterMissing : public AdapterError {
  public:
   using AdapterError::AdapterError;
 };
 
-/// One library, loaded for the life of the process. Copies share it.
+/// One library, loaded until the process ends. Copies share it.
 class Adapter {
  public:
-  /// Opens RTLD_NOW | RTLD_LOCAL. Throws AdapterMissing: file missing, no symbol, other ABI, table too small
-  /// or without a function that is required.
+  /// Opens RTLD_NOW | RTLD_LOCAL. Throws AdapterMissing: file or symbol missing, other ABI, table too short or without
+  /// a required function.
   explicit Adapter(const std::string& library);
 
   [[nodiscard]] const lagometer_adapter_table& table() const noexcept { return *table_; }
@@ -42,10 +42,10 @@ class Adapter {
   [[nodiscard]] std::string describe(uint32_t kind, const void* object) const;
 
  private:
-  std::shared_ptr<const lagometer_adapter_table> table_;  // completed: what the adapter has not is null
+  std::shared_ptr<const lagometer_adapter_table> table_;  // completed: functions the adapter does not have are null
 };
 
-/// Makes a call that returns a status; throws AdapterError with the adapter's own words if that is negative.
+/// Makes a call that returns a status; throws AdapterError with the adapter's own text if the status is negative.
 void check(const char* what, const std::function<lagometer_status()>& call);
 
 }  // namespace lagometer::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one clock: CLOCK_MONOTONIC through the vDSO, and the CPU that a stamp was taken on.
+// The clock: CLOCK_MONOTONIC through the vDSO, and the CPU on which a stamp was taken.
 #pragma once
 
 #include <sched.h>
@@ -16,25 +16,26 @@
 
 namespace lagometer::engine {
 
-constexpr uint16_t kCpuUnknown = 0xFFFF;  // in the records, too (docs/PROTOCOL.md)
+constexpr uint16_t kCpuUnknown = 0xFFFF;  // also in the records (docs/PROTOCOL.md)
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-/// Nanoseconds of CLOCK_MONOTONIC, the same for all processes of a host. Out of line on purpose, as stamp_now() is:
-/// what a message costs after a pause is how many lines of code it needs, and the clock is read several times.
+/// Nanoseconds of CLOCK_MONOTONIC, the same for all processes of a host. Out of line on purpose, like stamp_now():
+/// after a pause, a message's cost depends on how many cache lines of code it needs, and the clock is read several
+/// times.
 [[gnu::noinline]] inline int64_t now_ns() noexcept {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return int64_t{time.tv_sec} * kNanosecondsPerSecond + time.tv_nsec;
 }
 
-/// Where the number of this thread's CPU is read from.
+/// How to read the number of this thread's CPU.
 enum class CpuSource : uint8_t {
-  kernel,       // the thread's restartable-sequences area, else the system's getcpu
-  instruction,  // RDPID: a register, so that nothing in memory is touched
+  kernel,       // the thread's restartable-sequences area, or getcpu
+  instruction,  // RDPID: a register, so no memory is touched
 };
 
 #if defined(__x86_64__)
-/// The register as Linux fills it: the low 12 bits are the CPU, the rest is its NUMA node.
+/// The register as filled by Linux: the low 12 bits are the CPU, the rest is its NUMA node.
 inline uint16_t cpu_by_instruction() noexcept {
   uint64_t value = 0;
   asm volatile("rdpid %0" : "=r"(value));
@@ -42,8 +43,8 @@ inline uint16_t cpu_by_instruction() noexcept {
 }
 #endif
 
-/// The thread's restartable-sequences area, where the C library has one (glibc from 2.35 on), else the system's word.
-/// Out of line: where the instruction is used, this code would only be in the way.
+/// The thread's restartable-sequences area if the C library has one (glibc 2.35 and later), otherwise the system call.
+/// Out of line: when the instruction is used, this code would only be in the way.
 [[gnu::noinline, gnu::cold]] inline uint16_t cpu_by_kernel() noexcept {
 #ifdef RSEQ_SIG
   const auto* area = static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset;
@@ -54,8 +55,8 @@ inline uint16_t cpu_by_instruction() noexcept {
   return static_cast<uint16_t>(sched_getcpu());
 }
 
-/// The CPU this thread runs on. After a pause the C library's area costs two cold pages, sched_getcpu() three; the
-/// instruction costs 2 ns at any time.
+/// The CPU on which this thread runs. After a pause, the C library's area costs two cold pages and sched_getcpu()
+/// three; the instruction always costs 2 ns.
 inline uint16_t current_cpu(CpuSource source) noexcept {
 #if defined(__x86_64__)
   if (source == CpuSource::instruction) [[likely]]
@@ -72,20 +73,20 @@ struct Stamp {
   uint16_t cpu = kCpuUnknown;
 };
 
-/// The time, and right after it the CPU.
+/// The time and, right after it, the CPU.
 [[gnu::noinline]] inline Stamp stamp_now(CpuSource source) noexcept {
   const int64_t time_ns = now_ns();
   return {.time_ns = time_ns, .cpu = current_cpu(source)};
 }
 
-/// The best source that this machine has. Asks the kernel, so not while measuring.
+/// The best source on this machine. Asks the kernel, so don't call it while measuring.
 inline CpuSource best_cpu_source() noexcept {
 #if defined(__x86_64__)
   constexpr uint32_t kRdpid = 1U << 22;
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kRdpid) == 0) return CpuSource::kernel;
-  // A kernel that is not Linux's own may leave the register to something else. Tried again, since
-  // the thread may move in between.
+  // A kernel other than Linux itself may use the register for something else. Retried because the thread may migrate in
+  // between.
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (cpu_by_instruction() == sched_getcpu()) return CpuSource::instruction;
   }

@@ -17,7 +17,7 @@ namespace lagometer::engine {
 
 namespace {
 
-constexpr size_t kMadeBytes = size_t{1} << 20;  // more than a compressor's window
+constexpr size_t kMadeBytes = size_t{1} << 20;  // larger than a compressor's window
 
 std::vector<uint8_t> random_bytes(uint64_t seed) {
   std::vector<uint8_t> bytes(kMadeBytes);
@@ -59,7 +59,7 @@ void Content::fill(lagometer_message& message, uint64_t sequence) const noexcept
   if (bytes_.empty()) return;
   uint64_t total = 0;
   for (uint32_t region = 0; region < message.region_count; ++region) total += message.regions[region].size;
-  // Each message goes on where the last one ended.
+  // Each message continues where the last one ended.
   size_t from = static_cast<size_t>((sequence % bytes_.size()) * (total % bytes_.size()) % bytes_.size());
   for (uint32_t region = 0; region < message.region_count; ++region) {
     uint8_t* to = message.regions[region].data;

@@ -27,7 +27,7 @@ void write_all(int descriptor, const void* bytes, size_t count) {
   while (count > 0) {
     const ssize_t written = ::write(descriptor, at, count);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) _exit(1);  // the conductor is gone: nobody is left to tell
+    if (written <= 0) _exit(1);  // the conductor is gone: nobody to report to
     at += written;
     count -= static_cast<size_t>(written);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two pipes to the conductor (docs/PROTOCOL.md): JSON lines out, the plan and commands in.
+// The two pipes to the conductor (docs/PROTOCOL.md): JSON lines go out, the plan and commands come in.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@ struct Command {
 
 class Control {
  public:
-  /// Moves standard output away, so that whatever middleware prints goes to stderr.
+  /// Moves standard output away, so that anything the middleware prints goes to stderr.
   Control();
 
-  /// The first line of standard input. Throws std::runtime_error if there is none.
+  /// The first line of standard input. Throws std::runtime_error if there is no line.
   std::string read_plan();
-  /// A command, or nothing until the clock reads `until_ns`. An unknown command throws std::runtime_error.
+  /// A command, or nothing if the clock reaches `until_ns` first. An unknown command throws std::runtime_error.
   std::optional<Command> wait(int64_t until_ns);
-  /// After this, end of input is no command any more.
+  /// After this, end of input no longer counts as a command.
   void ignore_end_of_input() noexcept { end_ignored_ = true; }
 
-  /// One JSON line. Ends the process quietly if nobody reads any more.
+  /// Writes one JSON line. Ends the process quietly if nobody reads any more.
   void send(const nlohmann::json& message);
-  /// A `records` line and the block behind it.
+  /// Writes a `records` line and then the block.
   void send_block(std::span<const std::byte> block);
   [[nodiscard]] bool output_is_terminal() const noexcept;
 

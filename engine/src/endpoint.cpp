@@ -40,18 +40,18 @@ inline void mark_lines(lagometer_message& message, uint64_t mark) noexcept {
   }
 }
 
-/// The key of a keyed topic's message: the same on both sides, and spread evenly.
+/// The key of a keyed topic's message: the same on both sides, and evenly distributed.
 constexpr uint32_t instance_of(uint64_t sequence, uint32_t instances) noexcept {
   return static_cast<uint32_t>(sequence % instances);
 }
 
-/// From the begin of a callback to its publishing, as a record keeps it: at least 1, since 0 is "not known".
+/// The time from a callback's begin to its publishing, as stored in a record: at least 1, since 0 means "not known".
 uint32_t callback_ns(int64_t begun_ns, int64_t publish_ns) noexcept {
   constexpr int64_t kMost_ns = std::numeric_limits<uint32_t>::max();
   return static_cast<uint32_t>(std::clamp<int64_t>(publish_ns - begun_ns, 1, kMost_ns));
 }
 
-/// One record for each stamp of a list, or one for the key alone where there is none.
+/// One record for each stamp of a list, or one for the key alone if there are no stamps.
 void add_stamps(const StampLane& lane, StampRecord record, const lagometer_stamp_list& stamps) noexcept {
   const uint32_t count = std::min(stamps.count, LAGOMETER_STAMPS_MAX);
   if (count == 0) lane.add(record);
@@ -79,7 +79,7 @@ Output::Sent Output::fill_and_commit(const Envelope& envelope, uint64_t bytes,
   const CpuSource cpu = state.cpu_source;
   Sent sent{.sequence = envelope.sequence};
   lagometer_message message;
-  // What lies behind is for stamps alone; without them nobody touches it.
+  // The rest is only for stamps; without them nobody touches it.
   std::memset(&message, 0, stamps_.wanted() ? sizeof message : LAGOMETER_MESSAGE_SIZE_1_0);
   message.size = sizeof message;
   message.abi_version = LAGOMETER_ABI_VERSION;
@@ -145,11 +145,11 @@ void Output::publish(const Occasion& occasion) noexcept {
   Sent sent = fill_and_commit(envelope, size_of(envelope.sequence), occasion.request);
   stamping_path();
   if (sent.status == LAGOMETER_OK) [[likely]] {
-    ++sent_.state().sent;  // looked up again: what was sent may have come back, and more been sent
+    ++sent_.state().sent;  // looked up again: the message may have come back already, and more been sent
   } else {
     if (sent.status < 0) failure_.raise("sending");
     ++rejected_count_;
-    if (sent.publish.time_ns == 0) sent.publish.time_ns = now_ns();  // refused before there was anything to send
+    if (sent.publish.time_ns == 0) sent.publish.time_ns = now_ns();  // rejected before there was anything to send
   }
   record(sent, occasion);
 }
@@ -298,7 +298,7 @@ void Input::note_probe(uint32_t stream, uint64_t sent_ns, int64_t taken_ns) noex
     Heard& first = heard_[index];
     if (first.taken_ns == 0) first = {.sent_ns = sent_ns, .taken_ns = taken_ns};
     auto sent_later_ns = static_cast<int64_t>(sent_ns - first.sent_ns);
-    // Of a small payload only the low bits are known: which of the two was sent first is told by the shorter way.
+    // In a small payload only the low bits are known: the shorter distance tells which of the two was sent first.
     const auto round_ns = static_cast<int64_t>(SmallEnvelope::span(reads_text_) << SmallEnvelope::kTimeShift);
     if (may_be_small_ && sent_later_ns < -round_ns / 2) sent_later_ns += round_ns;
     if (may_be_small_ && sent_later_ns >= round_ns / 2) sent_later_ns -= round_ns;
@@ -323,8 +323,8 @@ bool Input::read_payload(const lagometer_sample& sample, const Envelope& envelop
   return whole;
 }
 
-// The mark of the last line. Where there are several regions, the sender's may be others, and with them the lines; but
-// the second region of a type that begins with text is the same on both sides.
+// The mark of the last line. If there are several regions, the sender's may differ, and with them the lines. But the
+// second region of a type that begins with text is the same on both sides.
 bool Input::is_marked(const lagometer_sample& sample, uint64_t sequence) const noexcept {
   const lagometer_region& last = sample.regions[sample.region_count - 1];
   if (sample.region_count == 1 ? last.size < 2 * kCacheLineBytes : !reads_text_ || last.size == 0) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A writer and a reader as the engine uses them: the adapter's object, what is counted and recorded about it.
+// A writer and a reader as the engine uses them: the adapter's object, and what is counted and recorded about it.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ class FailureFlag {
   std::array<char, 512> text_{};
 };
 
-/// One publisher on one topic. One thread at a time.
+/// One publisher on one topic. Used by one thread at a time.
 class Output {
  public:
   Output(const WriterPlan& plan, const lagometer_adapter_table& table, TouchPlan touch, FailureFlag& failure)
@@ -49,41 +49,41 @@ class Output {
         failure_(failure) {}
 
   void attach(lagometer_writer* writer) noexcept { writer_ = writer; }
-  /// It sends by the writer of another: a server's replies to several clients have one.
+  /// It sends through another output's writer: a server's replies to several clients share one.
   void share_writer_of(const Output& other) noexcept {
     writer_ = other.writer_;
     shares_writer_ = true;
   }
-  /// It is a server's: how the adapter is told which request a reply answers.
+  /// It belongs to a server: how to tell the adapter which request a reply answers.
   void answer_by(const lagometer_services_table& services) noexcept { services_ = &services; }
-  /// What payloads are filled with; it must outlive this. Without it they hold what the middleware's buffer held.
+  /// What payloads are filled with; it must outlive this. Without it, payloads keep what the middleware's buffer held.
   void fill_from(const Content& content) noexcept { content_ = &content; }
-  /// Once, after attach() and before the first message: the lane holds this writer's state too.
+  /// Called once, after attach() and before the first message: the lane also holds this writer's state.
   void record_into(const SentLane& sent, const CauseLane& causes) noexcept;
-  /// Keeps the stamps that the adapter was asked for; likewise.
+  /// Keeps the stamps that were requested from the adapter; called likewise.
   void stamp_into(const StampLane& stamps) noexcept { stamps_ = stamps; }
 
   /// Why and for when a message is sent. `intended_ns` 0: there was no schedule. `begun_ns`: when the callback that
-  /// sends it began, 0 where that is not known. `echo`: the sequence to use.
+  /// sends it began, 0 if not known. `echo`: the sequence to use.
   struct Occasion {
     int64_t intended_ns = 0;
     int64_t begun_ns = 0;
     std::span<const Cause> causes = {};
     std::optional<uint64_t> echo = std::nullopt;
-    const lagometer_sample* request = nullptr;  // what a writer of replies answers
+    const lagometer_sample* request = nullptr;  // the request that a reply writer answers
   };
   /// Fills, stamps, sends and records one message.
   void publish(const Occasion& occasion) noexcept;
-  /// Numbers of messages that were due and are not sent: the gap in the sequence tells how many.
+  /// Skips the numbers of messages that were due but are not sent: the gap in the sequence shows how many.
   void skip(uint64_t count) noexcept { sent_.state().next_sequence += count; }
-  /// A message that says "I am here"; outside the measured phases. Of replies: in answer to this request.
+  /// Sends a message that says "I am here", outside the measured phases. For reply writers: the answer to this request.
   void send_probe(const lagometer_sample* request = nullptr);
   /// Whether it sends the replies to requests of this stream.
   [[nodiscard]] bool answers(uint32_t stream) const noexcept {
     return plan_.answers.has_value() && plan_.answers->stream == stream;
   }
-  /// Whether the middleware counts more readers than when it was asked last. Some adapters look for new ones here: it
-  /// is no hot path, unlike commit.
+  /// Whether the middleware counts more readers than at the last call. Some adapters look for new readers here: unlike
+  /// commit, this is not a hot path.
   [[nodiscard]] bool meets_another();
 
   [[nodiscard]] const WriterPlan& plan() const noexcept { return plan_; }
@@ -98,7 +98,7 @@ class Output {
   [[nodiscard]] uint64_t recorder_room() const noexcept { return sent_.room(); }
 
  private:
-  /// What is known of one attempt to send. Kept in registers until the message is gone: it does not wait for its
+  /// Data about one attempt to send. Kept in registers until the message is sent, so that sending does not wait for its
   /// record.
   struct Sent {
     uint64_t sequence = 0;
@@ -125,47 +125,49 @@ class Output {
   FailureFlag& failure_;
   lagometer_writer* writer_ = nullptr;
   bool shares_writer_ = false;
-  const lagometer_services_table* services_ = nullptr;  // of a server's alone
+  const lagometer_services_table* services_ = nullptr;  // servers only
   SentLane sent_;
   CauseLane causes_;
   StampLane stamps_;
-  uint32_t readers_ = 0;  // that the middleware has matched
+  uint32_t readers_ = 0;  // readers that the middleware has matched
   uint64_t rejected_count_ = 0;
 };
 
-/// One subscriber on one topic. One thread at a time, but for missing().
+/// One subscriber on one topic. Used by one thread at a time, except for missing().
 class Input {
  public:
   static constexpr uint32_t kBatch = 8;
 
-  /// `index`: its place among the readers of its node.
+  /// `index`: its position among the readers of its node.
   Input(const ReaderPlan& plan, uint32_t index, const lagometer_adapter_table& table, TouchPlan touch,
         FailureFlag& failure);
 
   void attach(lagometer_reader* reader) noexcept { reader_ = reader; }
-  /// Once, after attach() and before the first message: the lane holds this reader's state too.
+  /// Called once, after attach() and before the first message: the lane also holds this reader's state.
   void record_into(const ReceivedLane& received) noexcept;
-  /// Keeps the stamps that the adapter was asked for; likewise.
+  /// Keeps the stamps that were requested from the adapter; called likewise.
   void stamp_into(const StampLane& stamps) noexcept { stamps_ = stamps; }
 
-  /// Takes what is there into the batch, `max` at most. [blocks: never]
+  /// Takes what is available into the batch, at most `max`. [blocks: never]
   std::span<lagometer_sample> take(uint32_t max) noexcept;
   void release() noexcept;
 
-  /// What a sample holds: an envelope, or nothing if it is not ours (then counted as corrupted).
+  /// The envelope in a sample, or nothing if it is not ours (then counted as corrupted).
   std::optional<Envelope> open(const lagometer_sample& sample) noexcept;
-  /// The same of a payload that is smaller than an envelope: the stream is the only one, the sequence the nearest to
-  /// the last. Whatever is further from it than a quarter of what its bits can tell apart counts as corrupted.
+  /// The same for a payload that is smaller than an envelope: the stream is the only one, the sequence the nearest to
+  /// the last. A sequence further away than a quarter of what its bits can distinguish counts as corrupted.
   std::optional<Envelope> open_small(const uint8_t* data) noexcept;
   /// Notes a probe: when it was sent by its sender's clock, and when it was taken by ours; the two are never compared.
-  /// A stream is matched by one that was sent after another was heard: of those that came while both sides still got to
-  /// know each other a reliable reader may have lost some, and it holds up all that follows until they are sent again
-  /// (Cyclone DDS: up to 200 ms). It was, if it follows the first heard by the largest plausible time in flight both in
-  /// its sending and in its coming (docs/PROTOCOL.md, "When a stream is matched").
+  /// A stream is matched when we get a probe that was sent after another had been heard. A reliable reader may have
+  /// lost some of the probes that came while both sides were still discovering each other, and it holds back everything
+  /// that follows until those are resent (Cyclone DDS: up to 200 ms). A probe was sent after that if it follows the
+  /// first heard by the largest plausible time in flight, both in sending and in arrival (docs/PROTOCOL.md, "When a
+  /// stream is matched").
   void note_probe(uint32_t stream, uint64_t sent_ns, int64_t taken_ns) noexcept;
-  /// Reads the payload as the plan's touch says; false if it is not what the sender wrote. `bytes` gets its size.
+  /// Reads the payload as the plan's touch says; returns false if it is not what the sender wrote. `bytes` gets its
+  /// size.
   bool read_payload(const lagometer_sample& sample, const Envelope& envelope, uint64_t& bytes) noexcept;
-  /// Where the next message is to be recorded; null if the lane is full. Counted by keep_record().
+  /// Where to record the next message; null if the lane is full. keep_record() counts it.
   ReceivedRecord* claim_record() noexcept { return received_.claim(); }
   void keep_record() noexcept { received_.keep(); }
   void record_stamps(const lagometer_sample& sample, const Envelope& envelope, int64_t taken_ns) noexcept {
@@ -193,7 +195,7 @@ class Input {
   bool reads_text_;  // envelope and marks are characters
   uint64_t envelope_bytes_;
   bool may_be_small_;            // payloads may be smaller than an envelope
-  uint64_t small_expected_ = 0;  // the sequence after the last of a small payload
+  uint64_t small_expected_ = 0;  // the sequence after that of the last small payload
   uint32_t index_;
   const lagometer_adapter_table& table_;
   TouchPlan touch_;
@@ -203,7 +205,7 @@ class Input {
   StampLane stamps_;
   std::array<lagometer_sample, kBatch> batch_{};
   uint32_t taken_ = 0;
-  /// The first probe of a stream that was heard.
+  /// The first probe heard from a stream.
   struct Heard {
     uint64_t sent_ns = 0;
     int64_t taken_ns = 0;  // 0: none yet

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an endpoint needs for every message, small enough to lie at the head of the page that its records go to: there
-// it costs no access of its own, and neither do the records (docs/methodology/stamps.md).
+// What an endpoint needs for every message. It is small enough for the head of the page that its records go to, so that
+// neither it nor the records cost an extra memory access (docs/methodology/stamps.md).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lagometer::engine {
 
-/// Of a writer.
+/// State of a writer.
 struct SendState {
   const lagometer_adapter_table* table = nullptr;
   lagometer_writer* writer = nullptr;
@@ -21,7 +21,7 @@ struct SendState {
   CpuSource cpu_source = CpuSource::kernel;
 };
 
-/// Of a reader.
+/// State of a reader.
 struct ReceiveState {
   const lagometer_adapter_table* table = nullptr;
   lagometer_reader* reader = nullptr;
@@ -30,7 +30,7 @@ struct ReceiveState {
   CpuSource cpu_source = CpuSource::kernel;
 };
 
-/// Of a list of causes: nothing.
+/// A list of causes has no state.
 struct NoState {};
 
 }  // namespace lagometer::engine

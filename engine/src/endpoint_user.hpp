@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an adapter knows an endpoint by (`user` in its configuration), and what it reports of it on threads of its own.
+// How an adapter identifies an endpoint (`user` in its configuration), and what it reports about it on its own threads.
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,13 @@ class EndpointUser {
  public:
   explicit EndpointUser(const Stage& given) : stage(given) {}
 
-  /// Of a writer: its stream; of a reader there may be several.
+  /// Writers: their stream; readers may have several.
   void record_into(const StampLane& stamps, uint32_t stream = kStreamUnknown) noexcept {
     stamps_ = stamps;
     stream_ = stream;
   }
-  /// Keeps a stamp of a message that is known by its key alone; before the common start nothing is kept.
-  /// [thread: any; allocates: no]
+  /// Keeps a stamp of a message that is identified only by its key; keeps nothing before the common start. [thread:
+  /// any; allocates: no]
   void stamp(const lagometer_stamp_key& key, uint32_t layer, int64_t time_ns, uint32_t cpu) const noexcept {
     if (!stage.running() || !stamps_.wanted() || layer == LAGOMETER_LAYER_NONE || time_ns == 0) return;
     stamps_.add({.sequence = kSequenceUnknown,
@@ -42,16 +42,16 @@ class EndpointUser {
     self->events.happened(self->stage, event, total);
   }
 
-  /// The policy of an event that is about to be told. [thread: any; allocates: no]
+  /// The policy of the next event. [thread: any; allocates: no]
   static void tell_policy(void* user, uint32_t policy) noexcept {
     static_cast<EndpointUser*>(user)->policy_.store(policy, std::memory_order_relaxed);
   }
-  /// For which it met others that don't fit, the last; 0: not known.
+  /// The last policy for which it met incompatible endpoints; 0: not known.
   [[nodiscard]] uint32_t policy() const noexcept { return policy_.load(std::memory_order_relaxed); }
 
   const Stage& stage;
   EndpointEvents events;
-  bool stamped = false;  // its adapter was asked for stamps, and gives them
+  bool stamped = false;  // its adapter was asked for stamps and provides them
 
  private:
   std::atomic<uint32_t> policy_{0};

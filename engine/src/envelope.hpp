@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 16 bytes at the start of every payload, or their 32 hexadecimal digits: who and which, never when
-// (docs/PROTOCOL.md, "The envelope").
+// The 16 bytes at the start of every payload, or their 32 hexadecimal digits: they say who sent it and which message it
+// is, never when (docs/PROTOCOL.md, "The envelope").
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == LAGOMETER_ENVELOPE_BYTES);
 
-/// What a payload holds that is smaller than an envelope, in its first four bytes: the kind, and the low bits of the
-/// sequence; of a probe those of when it was sent, in units of 1,024 ns. Four characters hold six bits each.
+/// What a payload smaller than an envelope has in its first four bytes: the kind and the low bits of the sequence; in a
+/// probe the low bits of its send time, in units of 1,024 ns. In text, four characters hold six bits each.
 struct SmallEnvelope {
   static constexpr uint64_t kBytes = LAGOMETER_PAYLOAD_BYTES_MIN;
   static constexpr unsigned kTimeShift = 10;
@@ -50,7 +50,7 @@ inline Envelope read_envelope(const uint8_t* payload) noexcept {
   return envelope;
 }
 
-/// The envelope where there is text alone: its bytes in their order, two hexadecimal digits each.
+/// The envelope for text-only payloads: its bytes in order, two hexadecimal digits each.
 inline void write_text_envelope(uint8_t* payload, const Envelope& envelope) noexcept {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::array<uint8_t, sizeof envelope> bytes;
@@ -61,7 +61,7 @@ inline void write_text_envelope(uint8_t* payload, const Envelope& envelope) noex
   }
 }
 
-/// What such digits say; other text has no magic.
+/// The envelope that these digits encode; other text has no magic.
 inline Envelope read_text_envelope(const uint8_t* payload) noexcept {
   std::array<uint8_t, sizeof(Envelope)> bytes;
   unsigned wrong = 0;
@@ -108,7 +108,7 @@ inline SmallEnvelope read_small_envelope(const uint8_t* payload, bool text) noex
           .low = bits & static_cast<uint32_t>(SmallEnvelope::span(text) - 1)};
 }
 
-/// The number with these low bits that is nearest to the one expected.
+/// The number with these low bits that is nearest to the expected one.
 constexpr uint64_t nearest_sequence(uint32_t low, uint64_t expected, bool text) noexcept {
   const uint64_t span = SmallEnvelope::span(text);
   const uint64_t ahead = (low - expected) & (span - 1);
@@ -121,7 +121,7 @@ inline void touch_write(uint8_t* data, uint64_t bytes, uint64_t offset, uint64_t
   for (uint64_t at = offset; at < bytes; at += kCacheLineBytes) data[at] = mark;
 }
 
-/// Reads one byte of every cache line; returns their sum, for the compiler not to leave the reading out.
+/// Reads one byte of every cache line; returns their sum, so that the compiler does not drop the reads.
 inline uint64_t touch_read(const uint8_t* data, uint64_t bytes) noexcept {
   uint64_t sum = 0;
   for (uint64_t at = 0; at < bytes; at += kCacheLineBytes) sum += data[at];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guard build's own malloc, pthread_mutex_lock and write: they pass on, unless the engine is measuring.
+// The guard build's own malloc, pthread_mutex_lock and write: they forward the call, unless the engine is measuring.
 #include "guard.hpp"
 
 #ifdef LAGOMETER_GUARD
@@ -47,7 +47,7 @@ const char* wanted_fault() noexcept {
   static const char* const fault = getenv("LAGOMETER_FAULT");
   return fault;
 }
-// Looked up before anything measures, so that the look-up itself is never what aborts.
+// Looked up before measuring begins, so that the look-up itself never aborts.
 const bool kReady = (next_mutex_lock(), wanted_fault(), true);
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proof that measuring does not disturb: in the guard build, an allocation, a lock or a write by the engine between
-// warm-up and drain aborts the process. In the ordinary build everything here is empty.
+// warm-up and drain aborts the process. In the normal build everything here is empty.
 //
 // A Measuring scope says "the engine's own code runs here"; a Lent scope inside it says "now the middleware's code
 // runs".
@@ -12,7 +12,7 @@ namespace lagometer::engine {
 
 namespace guard {
 extern thread_local constinit int forbidden;
-/// Faults that a test asks for in the stamping path (environment LAGOMETER_FAULT = malloc | mutex | write).
+/// Faults that a test injects into the stamping path (environment LAGOMETER_FAULT = malloc | mutex | write).
 void inject_fault();
 }  // namespace guard
 

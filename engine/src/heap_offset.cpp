@@ -6,8 +6,8 @@
 namespace lagometer::engine {
 namespace {
 
-// Larger than what reading a plan leaves free further down, where a block would move nothing; smaller than what the
-// allocator asks the kernel for apart from the heap (128 KiB).
+// Larger than the gaps that reading a plan leaves further down in the heap, where a block would move nothing; smaller
+// than what the allocator requests from the kernel outside the heap (128 KiB).
 constexpr size_t kHeapBlockBytes = size_t{96} << 10;
 
 }  // namespace

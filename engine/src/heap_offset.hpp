@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in a page the buffers begin that a worker and its middleware allocate. The kernel moves the heap by whole pages
-// only, so without this it is the same in every trial, and it decides how fast large messages are copied: where source
-// and destination begin within a few bytes of the same place of a page, copies are slower
+// Where within a page the buffers of a worker and its middleware begin. The kernel moves the heap only by whole pages,
+// so without this the position would be the same in every trial. It decides how fast large messages are copied: copies
+// are slower if source and destination begin within a few bytes of the same position in a page
 // (docs/methodology/campaigns.md).
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace lagometer::engine {
 
-/// Moves what is allocated from now on by so many bytes, as long as it lives. Made before an adapter is loaded, on the
-/// main thread. Arenas that the allocator keeps for other threads stay where they are.
+/// While it lives, moves everything that is allocated later by this many bytes. Create it before an adapter is loaded,
+/// on the main thread. Arenas that the allocator keeps for other threads do not move.
 class HeapOffset {
  public:
   /// Throws std::bad_alloc.
@@ -22,7 +22,7 @@ class HeapOffset {
   struct Free {
     void operator()(void* block) const noexcept { std::free(block); }
   };
-  std::unique_ptr<void, Free> block_;  // never touched, so it costs addresses and no memory
+  std::unique_ptr<void, Free> block_;  // never touched, so it costs addresses but no memory
 };
 
 }  // namespace lagometer::engine

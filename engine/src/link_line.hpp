@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What frames wait for on an emulated link whose rate changes: a rate, or a recorded trace of a link's capacity. Knows
-// no clock of its own.
+// How long frames wait on an emulated link whose rate changes: a rate, or a recorded trace of a link's capacity. Does
+// not read a clock.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,8 @@ namespace lagometer::link {
 constexpr int64_t kNever_ns = std::numeric_limits<int64_t>::max();
 constexpr int64_t kNsPerS = 1'000'000'000;
 
-/// rate_bps: of frames with overhead_bytes for each, 0 without a limit; saved_bytes: what a line that nobody used lets
-/// leave at once, at least; queue_bytes: what may wait, the rest is dropped; trace_ms: when a packet may leave, over
-/// and over.
+/// rate_bps: for frames with overhead_bytes each, 0 means no limit; saved_bytes: the least that an idle line can send
+/// at once; queue_bytes: what may wait, the rest is dropped; trace_ms: when a packet may leave, repeated.
 struct LineProfile {
   int64_t rate_bps = 0;
   int64_t overhead_bytes = 0;
@@ -26,27 +25,27 @@ struct LineProfile {
   std::vector<int64_t> trace_ms;
 };
 
-/// A frame that waits.
+/// A waiting frame.
 struct Waiting {
   int64_t came_ns = 0;
   std::vector<unsigned char> frame;
 };
 
-/// A rate is a token bucket, as in the kernel's back-end: what a millisecond carries is saved up. A trace is that of
-/// Mahimahi (Netravali et al., USENIX ATC 2015): each line lets 1504 bytes leave, a packet of 1500 bytes with the 4
-/// that the packet's own device adds; what nobody waited for is lost; the trace begins again at its last time. Until
-/// `begin_trace` the rate holds.
+/// A rate is a token bucket, as in the kernel's back-end: up to one millisecond's worth is saved. A trace works as in
+/// Mahimahi (Netravali et al., USENIX ATC 2015): each line lets 1504 bytes leave, a packet of 1500 bytes and the 4 that
+/// its device adds; unused opportunities are lost; the trace restarts at its last time. Until `begin_trace`, the rate
+/// applies.
 class Line {
  public:
   explicit Line(LineProfile profile) : profile_(std::move(profile)), saved_bits_(saved_bits_max()) {}
 
-  /// Whether frames wait at all.
+  /// Whether frames ever wait.
   [[nodiscard]] bool limits() const { return profile_.rate_bps > 0 || traced_; }
 
   /// Whether the trace has begun.
   [[nodiscard]] bool traced() const { return traced_; }
 
-  /// Whether the queue has room for this frame; takes it if so.
+  /// Queues this frame; returns false if there is no room for it.
   bool push(int64_t now_ns, const unsigned char* frame, size_t size) {
     if (waiting_bytes_ + static_cast<int64_t>(size) > profile_.queue_bytes) return false;
     waiting_bytes_ += static_cast<int64_t>(size);
@@ -55,10 +54,10 @@ class Line {
     return true;
   }
 
-  /// When the first frame has left; never while none waits.
+  /// When the first frame has left; never if none waits.
   [[nodiscard]] int64_t departure_ns() const { return departure_ns_; }
 
-  /// Takes the first frame, which has left.
+  /// Removes the first frame, which has left.
   Waiting pop() {
     Waiting first = std::move(waiting_.front());
     waiting_.pop_front();
@@ -73,7 +72,7 @@ class Line {
     return first;
   }
 
-  /// Another rate from now on, for what waits as well.
+  /// Changes the rate from now on, also for waiting frames.
   void set_rate(int64_t now_ns, int64_t rate_bps) {
     if (traced_ || rate_bps == profile_.rate_bps) return;
     save(now_ns);
@@ -82,7 +81,7 @@ class Line {
     if (!waiting_.empty()) serve(now_ns);
   }
 
-  /// The trace begins now, if there is one; the first frame waits for it from its first byte on.
+  /// Starts the trace now, if there is one; the first frame waits for it from its first byte on.
   void begin_trace(int64_t now_ns) {
     if (profile_.trace_ms.empty()) return;
     traced_ = true;
@@ -93,8 +92,8 @@ class Line {
 
  private:
   static constexpr int64_t kOpportunityBytes = 1504;
-  static constexpr int64_t kHeaderBytes = 14;  // of Ethernet, which Mahimahi does not see
-  static constexpr int64_t kDeviceBytes = 4;   // which its device adds
+  static constexpr int64_t kHeaderBytes = 14;  // Ethernet's, which Mahimahi does not see
+  static constexpr int64_t kDeviceBytes = 4;   // added by its device
   static constexpr int64_t kNsPerMs = 1'000'000;
 
   void serve(int64_t now_ns) {
@@ -116,7 +115,7 @@ class Line {
     return std::max(static_cast<double>(profile_.rate_bps) / 1000, 8.0 * static_cast<double>(profile_.saved_bytes));
   }
 
-  /// What could have left since it was last looked at is saved, up to a bound.
+  /// Saves what could have left since the last call, up to a bound.
   void save(int64_t now_ns) {
     const auto passed_ns = static_cast<double>(std::max<int64_t>(0, now_ns - saved_ns_));
     const double saved_bits = saved_bits_ + passed_ns * static_cast<double>(profile_.rate_bps) / kNsPerS;
@@ -149,7 +148,7 @@ class Line {
   int64_t waiting_bytes_ = 0;
   int64_t departure_ns_ = kNever_ns;  // of the first frame
   double saved_bits_ = 0;
-  int64_t saved_ns_ = 0;  // when that was so
+  int64_t saved_ns_ = 0;  // when that was computed
   bool traced_ = false;
   size_t place_ = 0;
   int64_t round_ns_ = 0, opportunity_ns_ = 0, left_bytes_ = 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `lagometer-link DEVICE TAP KEY=VALUE…`: the user-space half of an emulated link.
 //
-// What leaves by DEVICE is sent to TAP (by tc, which whoever starts this sets up once the first line is written). Each
-// frame is held for as long as the profile says, or dropped, and then put onto DEVICE, past its queues and filters. The
-// frames are whole, so fragments, multicast and the MTU stay as they are. It ends on SIGTERM, and says what it did.
+// tc sends everything that leaves through DEVICE to TAP (the starting program sets that up once the first line is
+// written). Each frame is held for as long as the profile says, or dropped, and then put onto DEVICE, past its queues
+// and filters. The frames are whole, so fragments, multicast and the MTU stay as they are. It ends on SIGTERM and
+// reports what it did.
 //
-// With `change=…` or `trace=FILE` the link changes with time: then the first line on standard input is the nanosecond
-// of CLOCK_MONOTONIC from which those times count.
+// With `change=…` or `trace=FILE` the link changes over time. Then the first line on standard input is the time of
+// CLOCK_MONOTONIC, in ns, to which those times are relative.
 #include <fcntl.h>
 #include <linux/if_packet.h>
 #include <linux/if_tun.h>
@@ -57,7 +58,7 @@ int64_t clock_ns(clockid_t clock) {
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
 
-/// What holds from a time on, counted from the start that is told later.
+/// What applies from a time on, relative to the start, which is given later.
 struct Change {
   int64_t at_ns = 0;
   int64_t rate_bps = 0;
@@ -146,7 +147,7 @@ int open_tap(const std::string& name) {
   return descriptor;
 }
 
-/// A socket whose frames go straight to the device: no queue, and not to the filter that sent them here.
+/// A socket whose frames go straight to the device, past the queue and the filter that sent them here.
 int open_exit(const std::string& device) {
   const int descriptor = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
   if (descriptor < 0) fail("no packet socket can be opened");
@@ -167,9 +168,9 @@ struct Held {
   std::vector<unsigned char> frame;
 };
 
-/// What happened from one change to the next. came: frames that arrived at the link; full: of them, those that the
-/// queue had no room for; lost: by chance, or in an outage; carried: what left it. changed_ns: when it took effect,
-/// from the start; nothing if it did not.
+/// What happened between two changes. came: frames that arrived at the link; full: frames for which the queue had no
+/// room; lost: by chance, or in an outage; carried: frames that left it. changed_ns: when the change took effect,
+/// relative to the start; nothing if it did not.
 struct Interval {
   std::optional<int64_t> changed_ns;
   uint64_t came = 0, full = 0, lost = 0, carried = 0, carried_bytes = 0;
@@ -259,7 +260,7 @@ class Link {
     return found;
   }
 
-  /// Hears from when the times of changes count.
+  /// Reads the time to which the times of changes are relative.
   void hear_start() {
     std::array<char, 32> text{};
     if (read(STDIN_FILENO, text.data(), text.size() - 1) <= 0) return;
@@ -273,7 +274,7 @@ class Link {
     return std::min({due_ns, line_.departure_ns(), change_ns_, trace_ns_});
   }
 
-  /// Does all that is due until now, in the order of its time: changes, and frames that leave the queue.
+  /// Does everything that is due by now, in order of time: changes, and frames that leave the queue.
   void advance(int64_t now_ns) {
     while (true) {
       const int64_t departure_ns = line_.departure_ns();
@@ -291,7 +292,7 @@ class Link {
     }
   }
 
-  /// Allocates nothing: all room was made before the first frame.
+  /// Allocates nothing: all memory was allocated before the first frame.
   void change() {
     const Change& to = changes_[changed_];
     model_.change(to.delay_ns, to.jitter_ns, to.loss);
@@ -300,7 +301,7 @@ class Link {
     change_ns_ = changed_ < changes_.size() ? start_ns_ + changes_[changed_].at_ns : kNever_ns;
   }
 
-  /// Reads what has come, a bounded number of frames, so that those that are due are not held up.
+  /// Reads arrived frames, a bounded number, so that frames that are due are not held up.
   void take() {
     for (int count = 0; count < kReadsAtOnce; ++count) {
       const ssize_t size = read(tap_, buffer_.data(), buffer_.size());
@@ -366,7 +367,7 @@ class Link {
   Line line_;
   std::vector<Change> changes_;
   bool timed_;
-  std::vector<Interval> intervals_;  // before the first change, and from each on
+  std::vector<Interval> intervals_;  // before the first change, and after each change
   size_t changed_ = 0;
   int64_t start_ns_ = 0, change_ns_ = kNever_ns, trace_ns_ = kNever_ns;
   int tap_;

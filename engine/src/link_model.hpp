@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an emulated link does to each frame: a decision that rests on random numbers alone, and no clock of its own.
+// What an emulated link does to each frame. The decision depends only on random numbers; it reads no clock.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace lagometer::link {
 
 enum class Distribution : uint8_t { kNormal, kUniform, kExponential };
 
-/// Probabilities are of one frame. loss: the long-run share that is lost, in bursts of `burst` frames on average;
+/// Probabilities are per frame. loss: the long-run share of lost frames, in bursts of `burst` frames on average;
 /// jitter_ns: the standard deviation of the delay; reorder: the share that overtakes all others, without any delay.
 struct Profile {
   int64_t delay_ns = 0;
@@ -22,27 +22,27 @@ struct Profile {
   double duplicate = 0;
 };
 
-/// What becomes of one frame. copies: 0 if it is lost; overtakes: it leaves at once, before those in front of it.
+/// What happens to one frame. copies: 0 if it is lost; overtakes: it leaves at once, before those in front of it.
 struct Fate {
   int copies = 1;
   bool overtakes = false;
   int64_t due_ns = 0;
 };
 
-/// One way of a link. Frames keep their order, as on radio links that deliver in order (3GPP TS 38.322, IEEE 802.11
-/// block acknowledgement), but for those that `reorder` lets overtake.
+/// One direction of a link. Frames keep their order, as on radio links that deliver in order (3GPP TS 38.322, IEEE
+/// 802.11 block acknowledgement), except those that `reorder` lets overtake.
 class Model {
  public:
   Model(const Profile& profile, uint64_t seed) : profile_(profile), random_(seed) {}
 
-  /// From the next frame on.
+  /// Applies from the next frame on.
   void change(int64_t delay_ns, int64_t jitter_ns, double loss) {
     profile_.delay_ns = delay_ns;
     profile_.jitter_ns = jitter_ns;
     profile_.loss = loss;
   }
 
-  /// Of the next frame, which came at now_ns.
+  /// For the next frame, which arrived at now_ns.
   Fate next(int64_t now_ns) {
     if (loses()) return {.copies = 0, .overtakes = false, .due_ns = now_ns};
     Fate fate;
@@ -59,8 +59,8 @@ class Model {
   }
 
  private:
-  /// Gilbert's model (1960) of two states, with nothing lost in the good one and everything in the bad one. With bursts
-  /// of one frame on average it would still be correlated, so independent losses have a draw of their own.
+  /// Gilbert's model (1960) with two states: nothing is lost in the good state, everything in the bad one. With bursts
+  /// of one frame on average, losses would still be correlated, so independent losses are drawn separately.
   bool loses() {
     if (profile_.loss <= 0) return false;
     if (profile_.burst <= 1) return random_.uniform() <= profile_.loss;
@@ -79,7 +79,7 @@ class Model {
     return delay_ns > 0 ? delay_ns : 0;
   }
 
-  /// With mean 0 and standard deviation 1.
+  /// Mean 0, standard deviation 1.
   double drawn() {
     switch (profile_.distribution) {
       case Distribution::kUniform:

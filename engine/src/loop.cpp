@@ -24,7 +24,7 @@ Loop::Loop(std::vector<Node*> nodes, Stage& stage, FailureFlag& failure)
       dispatch_(nodes.front()->plan().dispatch),
       stage_(stage),
       failure_(failure),
-      // As an executor does: a node that has much to do must not keep the others from their turn.
+      // As in an executor: a node with much to do must not keep the others from their turn.
       taken_max_(nodes.size() == 1 ? Node::kAll : 1) {
   for (Node* const node : nodes) {
     for (Input& input : node->inputs) places_.push_back({.node = node, .input = &input});
@@ -35,7 +35,7 @@ Loop::Loop(std::vector<Node*> nodes, Stage& stage, FailureFlag& failure)
 void Loop::wait_on(lagometer_waitset* waitset, const lagometer_adapter_table& table) {
   waitset_ = waitset;
   waitset_table_ = &table;
-  // With one reader there is nothing to name.
+  // With one reader there is nothing to report.
   const bool named = places_.size() > 1 && table.waitset_wait_ready != nullptr;
   ready_.resize(named ? places_.size() : 0);
 }
@@ -87,7 +87,7 @@ lagometer_status Loop::wait_until(int64_t until_ns) noexcept {
   return waitset_table_->waitset_wait_ready(waitset_, until_ns, ready_.data(), max, &ready_count_);
 }
 
-// A reader whose message comes meanwhile, or that has more than its turn takes, ends the next wait.
+// A reader that gets a message meanwhile, or has more than its turn takes, ends the next wait.
 void Loop::drain_ready(const Arrival& arrival) noexcept {
   if (ready_.empty()) {
     for (const Place& place : places_) drain(place, arrival);
@@ -124,7 +124,7 @@ void Loop::run_timers_only() noexcept {
       begin_schedules();
       begun = true;
     }
-    // A closed loop's deadline moves with every reply, on another thread: it is looked up again when this one wakes.
+    // A closed loop's deadline moves with every reply, on another thread: this thread reads it again when it wakes.
     parker_.wait_until(begun ? next_due_ns() : kNever_ns);
     if (!begun || stage_.stopped.load(std::memory_order_relaxed)) continue;
     const Measuring measuring(true);
@@ -143,7 +143,7 @@ int64_t Loop::next_due_ns() const noexcept {
   return next_ns;
 }
 
-// The time is read again for each node: the one before may have been busy.
+// The time is read again for each node: the previous one may have been busy.
 void Loop::fire_due() const noexcept {
   for (Node* const node : timed_) node->fire_due();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread of the worker's and the nodes that it serves: it waits, it polls, or it only keeps their timers.
+// One thread of the worker and the nodes it serves: it waits, polls, or only fires their timers.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace lagometer::engine {
 
-/// The dispatch thread of one node, or of all nodes of the process, whose callbacks it runs one after another. Nodes
-/// that share one have the same dispatch and the same CPUs (the plan sees to that).
+/// The dispatch thread of one node, or of all nodes of the process; it runs their callbacks one after another. Nodes
+/// that share a loop have the same dispatch and the same CPUs (the plan ensures that).
 class Loop {
  public:
   Loop(std::vector<Node*> nodes, Stage& stage, FailureFlag& failure);
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  /// What it waits on: a waitset to which all readers of its nodes are attached, node by node. Before start().
+  /// What it waits on: a waitset to which all readers of its nodes are attached, node by node. Call before start().
   void wait_on(lagometer_waitset* waitset, const lagometer_adapter_table& table);
-  /// Starts the thread, if dispatch and rules of its nodes need one.
+  /// Starts the thread, if its nodes' dispatch and rules need one.
   void start();
   /// Wakes the thread so that it sees the stage; join() then returns soon.
   void wake() noexcept;
@@ -38,7 +38,7 @@ class Loop {
 
   void thread_main();
   void run_waiting() noexcept;
-  /// Waits, and notes which readers have data where the adapter can say so.
+  /// Waits, and notes which readers have data if the adapter reports it.
   lagometer_status wait_until(int64_t until_ns) noexcept;
   void drain_ready(const Arrival& arrival) noexcept;
   void run_polling() noexcept;
@@ -54,11 +54,11 @@ class Loop {
   Stage& stage_;
   FailureFlag& failure_;
   std::vector<Place> places_;
-  std::vector<Node*> timed_;  // nodes with rules that fire by time, which this thread keeps
-  uint32_t taken_max_;        // messages that a callback takes before the others have their turn
+  std::vector<Node*> timed_;  // nodes with timed rules, which this thread fires
+  uint32_t taken_max_;        // messages that a callback takes before the others get their turn
   lagometer_waitset* waitset_ = nullptr;
   const lagometer_adapter_table* waitset_table_ = nullptr;
-  std::vector<uint32_t> ready_;  // room for the readers that a wait names; empty: it names none
+  std::vector<uint32_t> ready_;  // room for the ready readers; empty: waits don't report them
   uint32_t ready_count_ = 0;
   Parker parker_;
   std::jthread thread_;

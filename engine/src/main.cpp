@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lagometer-worker: carries out one plan. Walks the phases create → discover → warm-up → measure → drain → tear down
-// and says on its pipe where it is (docs/PROTOCOL.md).
+// lagometer-worker: runs one plan. Goes through the phases create → discover → warm-up → measure → drain → tear down
+// and reports its phase on its pipe (docs/PROTOCOL.md).
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -32,13 +32,13 @@ namespace {
 
 using nlohmann::json;
 
-/// Ends the trial: the phase is the walker's, the reason one of the protocol's.
+/// Ends the trial: the phase is the current one, the reason one of the protocol's.
 struct Failure {
   const char* reason;
   std::string message;
   json missing = json::array();
 };
-/// The conductor wants no more of this worker.
+/// The conductor no longer needs this worker.
 struct Dismissed {};
 
 struct Usage {
@@ -55,7 +55,8 @@ Usage usage_now() {
   return {int64_t{time.tv_sec} * kNanosecondsPerSecond + time.tv_nsec, usage.ru_nvcsw, usage.ru_nivcsw};
 }
 
-/// `begin`, `end`: what was accounted to each thread when the measure phase began and ended, for those alive at both.
+/// `begin`, `end`: what was accounted to each thread at the begin and the end of the measure phase, for threads alive
+/// at both.
 json threads_json(const std::map<int, RunTime>& begin = {}, const std::map<int, RunTime>& end = {}) {
   json result = json::array();
   for (const ThreadFacts& thread : read_threads()) {
@@ -74,7 +75,7 @@ json threads_json(const std::map<int, RunTime>& begin = {}, const std::map<int, 
   return result;
 }
 
-/// The memory that this worker was given for its records; -1: none.
+/// The memory that this worker got for its records; -1: no such memory.
 int inherited_records() {
   const char* const given = std::getenv("LAGOMETER_RECORDS_FD");
   const std::string_view digits = given == nullptr ? "" : given;
@@ -142,7 +143,8 @@ class Worker {
                    {"warnings", warnings_}});
   }
 
-  /// Sends probes until all readers heard all they expect and the conductor says go; returns the common start.
+  /// Sends probes until all readers have heard everything they expect and the conductor says go; returns the common
+  /// start.
   int64_t discover() {
     phase_ = "discover";
     const int64_t begin_ns = session_->enabled_ns();
@@ -152,7 +154,7 @@ class Worker {
     if (matched) control_.send({{"event", "matched"}, {"elapsed_ns", 0}});
     for (;;) {
       if (session_->look_for_readers(plan_.matching))
-        interval_ns = kProbeFirst_ns;  // who is new is waiting for the next one
+        interval_ns = kProbeFirst_ns;  // a new endpoint is waiting for the next probe
       check_failure();
       tell_of_incompatible();
       const int64_t next_ns = now_ns() + interval_ns;
@@ -163,10 +165,10 @@ class Worker {
           control_.send({{"event", "matched"}, {"elapsed_ns", now_ns() - begin_ns}});
           matched_ns = now_ns();
         }
-        // Nobody tells a standalone worker that its peers are matched as well, so it goes on being heard for a while.
+        // Nobody tells a standalone worker that its peers are matched as well, so it keeps probing for a while.
         if (plan_.standalone && matched && now_ns() > matched_ns + kStandaloneGrace_ns)
           return now_ns() + kStandaloneHeadStart_ns;
-        // While it waits for its peers' probes it looks often; once matched, only the conductor's word matters.
+        // While it waits for its peers' probes it checks often; once matched, it only waits for the conductor.
         const int64_t until_ns = matched ? next_ns : std::min(next_ns, now_ns() + kMatchLook_ns);
         if (const auto command = control_.wait(until_ns)) {
           if (command->kind != Command::Kind::go) dismissed(*command);
@@ -178,7 +180,7 @@ class Worker {
     }
   }
 
-  /// Endpoints that can't match are no reason to give up: others of the topic may fit.
+  /// Endpoints that can't match are no reason to give up: others of the topic may be compatible.
   void tell_of_incompatible() {
     for (json event : session_->newly_incompatible()) {
       event["event"] = "incompatible";
@@ -196,7 +198,7 @@ class Worker {
     throw Failure{"endpoints-missing", text, missing};
   }
 
-  /// Leaves the nodes alone until `until_ns`, with an ear on the conductor.
+  /// Leaves the nodes alone until `until_ns`, but listens to the conductor.
   void sleep_until(int64_t until_ns) {
     if (const auto command = control_.wait(until_ns)) dismissed(*command);
   }
@@ -220,7 +222,7 @@ class Worker {
     session_->start(at_ns, end_ns);
     sleep_until(begin_ns);
     phase_ = "measure";
-    // Only real-time threads can be throttled as such; nobody else pays for reading the accounts.
+    // Only real-time threads can be throttled like this; others need not pay for reading the accounts.
     const auto account = [this] { return plan_.scheduling.fifo ? read_run_times() : std::map<int, RunTime>(); };
     const std::map<int, RunTime> accounts_before = account();
     const Usage before = usage_now();
@@ -262,7 +264,7 @@ class Worker {
     json event = {{"event", "failed"}, {"phase", phase_}, {"reason", reason}, {"message", message}};
     if (!missing.empty()) event["missing"] = missing;
     control_.send(event);
-    // A broken adapter may hang in its destructors; the process's end frees all the same.
+    // A broken adapter may hang in its destructors; ending the process frees everything anyway.
     std::fflush(stderr);
     _exit(1);
   }

@@ -16,12 +16,12 @@ namespace {
 
 constexpr const char* kMounted = "/dev/mqueue";
 constexpr long kMagic = 0x19800202;  // MQUEUE_MAGIC of linux/magic.h
-// Of linux/mount.h, which glibc's sys/mount.h can't be included beside before 2.36.
+// From linux/mount.h, which can't be included together with glibc's sys/mount.h before 2.36.
 constexpr unsigned int kOpenCloexec = 1;
 constexpr unsigned int kMountCloexec = 1;
 constexpr unsigned int kConfigCreate = 6;
 
-/// A mount that is attached nowhere: the descriptor of its root, or -1 and errno.
+/// A mount that is not attached anywhere: the descriptor of its root, or -1 and errno.
 int detached_view() noexcept {
   const auto context = static_cast<int>(syscall(SYS_fsopen, "mqueue", kOpenCloexec));
   if (context < 0) return -1;

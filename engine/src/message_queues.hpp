@@ -6,7 +6,7 @@
 
 namespace lagometer::supervisor {
 
-/// /dev/mqueue where it is mounted, else a view of its own that nobody else sees and that needs root. `own_first`: the
+/// /dev/mqueue if it is mounted, otherwise a private mount that nobody else sees and that needs root. `own_first`: the
 /// other way round, for a process whose namespace is younger than that mount.
 class MessageQueueFolder {
  public:
@@ -14,7 +14,7 @@ class MessageQueueFolder {
   ~MessageQueueFolder();
   MessageQueueFolder(const MessageQueueFolder&) = delete;
   MessageQueueFolder& operator=(const MessageQueueFolder&) = delete;
-  /// The folder, empty if the queues can't be seen: then obstacle() says why.
+  /// The folder; empty if the queues can't be seen, then obstacle() says why.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const std::string& obstacle() const noexcept { return obstacle_; }
 

@@ -23,7 +23,7 @@ namespace lagometer::supervisor {
 
 namespace {
 
-// A new namespace starts with the kernel's defaults; what the user tuned on the host must hold inside as well.
+// A new namespace starts with the kernel's defaults; settings that the user tuned on the host must also apply inside.
 constexpr std::array kCarriedOver = {
     // of the network
     "net/core/rmem_max", "net/core/wmem_max", "net/core/rmem_default", "net/core/wmem_default",
@@ -96,7 +96,8 @@ void raise_loopback() {
   add_route(control.value, "0.0.0.0", "0.0.0.0");
 }
 
-/// Those that a namespace doesn't have its own of can't differ. What can't be carried over is a warning.
+/// Settings that a namespace does not have its own copy of can't differ. Settings that can't be carried over become
+/// warnings.
 void carry_over_settings(std::vector<std::string>& warnings) {
   for (const auto& [name, value] : host_settings) {
     const std::string path = "/proc/sys/" + name;

@@ -13,7 +13,7 @@ namespace lagometer::engine {
 
 namespace {
 
-// Busy time by the wall: a node that is preempted while it works is late, as it would be in a robot.
+// Busy for a wall-clock time: a node that is preempted while it works is late, as it would be in a robot.
 void busy_for(int64_t work_ns) noexcept {
   if (work_ns == 0) return;
   const int64_t end_ns = now_ns() + work_ns;
@@ -21,7 +21,7 @@ void busy_for(int64_t work_ns) noexcept {
   }
 }
 
-/// Holds a node's lock where other threads come to it, too.
+/// Holds a node's lock if other threads also come to it.
 class LockedIf {
  public:
   LockedIf(SpinLock& lock, bool shared) noexcept : lock_(shared ? &lock : nullptr) {
@@ -75,7 +75,7 @@ void Node::on_data(Input& input) noexcept {
   if (stage_.stopped.load(std::memory_order_relaxed)) return;
   if (!shared_) return drain(input, arrival, kAll);
   if (lock_.mine()) {
-    deferred_[input.index()] = arrival;  // taken when the publish that it came out of has returned
+    deferred_[input.index()] = arrival;  // taken when the publish that caused it has returned
     return;
   }
   lock_.lock();
@@ -138,7 +138,7 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
     }
   }
   if (handled_ns == 0) handled_ns = now_ns();
-  // Last, when what this message caused is on its way.
+  // Last, after the messages caused by this one were sent.
   ReceivedRecord* const record = input.claim_record();
   if (record == nullptr) return;
   const bool told = sample.signalled_ns != 0;  // the adapter knows better than the callback's begin
@@ -201,14 +201,15 @@ std::span<const Cause> Node::with_used(Rule& rule, std::span<const Cause> causes
 }
 
 void Node::publish_all(const Rule& rule, const Output::Occasion& occasion) noexcept {
-  // A peer that started already may be heard while this worker's main thread still sends probes by the same writers.
+  // A peer that has already started may be heard while this worker's main thread still sends probes on the same
+  // writers.
   std::unique_lock<SpinLock> against_probes;
   if (stage_.start_ns.load(std::memory_order_acquire) == 0 && !stage_.probing.mine()) [[unlikely]] {
     against_probes = std::unique_lock(stage_.probing);
   }
   for (const uint32_t writer : rule.plan.writers) {
     Output& output = outputs[writer];
-    // Of the replies of a server the one to the client that asked.
+    // Of a server's replies, only the one to the client that asked.
     if (output.plan().answers && !output.answers(occasion.causes.front().stream)) continue;
     output.publish(occasion);
   }
@@ -236,7 +237,8 @@ void Node::fire_closed_loop(Rule& rule, bool timed_out, int64_t begun_ns) noexce
   }
 }
 
-// Late is what is overdue by a whole spacing: less is the machine's wake-up latency, and no policy's business.
+// A message is late if it is overdue by a whole spacing: less is the machine's wake-up latency, and not a matter of
+// policy.
 void Node::fire_timer(Rule& rule, int64_t time_ns, int64_t begun_ns) noexcept {
   const int64_t overdue_ns = time_ns - rule.next_due_ns;
   if (overdue_ns >= rule.schedule.spacing_ns()) {
@@ -248,12 +250,12 @@ void Node::fire_timer(Rule& rule, int64_t time_ns, int64_t begun_ns) noexcept {
 
 void Node::send_scheduled(Rule& rule, int64_t begun_ns) noexcept {
   busy_for(rule.work.next_ns());
-  // A timer's message is caused by the newest message of each reader it lists; without one it is a root.
+  // The newest message of each listed reader causes a timer's message; without such a message it is a root.
   rule.known.clear();
   for (size_t position = 0; position < rule.causes.size(); ++position) {
     if (rule.fresh[position]) rule.known.push_back(rule.causes[position]);
   }
-  // The intended time stays the original schedule's, even where that has moved: a sender can't hide its lateness.
+  // The intended time stays that of the original schedule, even if that has moved: a sender can't hide its lateness.
   for (const uint32_t writer : rule.plan.writers)
     outputs[writer].publish({.intended_ns = rule.intended_ns, .begun_ns = begun_ns, .causes = rule.known});
   ++rule.cycles;
@@ -340,9 +342,10 @@ void Node::fire_due() noexcept {
 
 void Node::fire_all(int64_t time_ns) noexcept {
   const int64_t stop_ns = stage_.source_stop_ns.load(std::memory_order_relaxed);
-  int64_t begun_ns = time_ns;  // of the first callback that is due; the others begin when it has ended
+  int64_t begun_ns = time_ns;  // when the first due callback began; each other begins when the previous one ends
   for (Rule& rule : rules_) {
-    // Open loop: all that is overdue, each with its own intended time, unless the policy for late ones says otherwise.
+    // Open loop: sends everything that is overdue, each with its own intended time, unless the policy for late messages
+    // says otherwise.
     while (rule.plan.trigger == Trigger::timer && rule.next_due_ns <= time_ns && rule.next_due_ns < stop_ns &&
            !stage_.stopped.load(std::memory_order_relaxed)) {
       fire_timer(rule, time_ns, begun_ns != 0 ? begun_ns : now_ns());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lagometer has to know of a payload type to write its messages (adapter.h, "PAYLOAD TYPES").
+// What lagometer must know about a payload type to write its messages (adapter.h, "PAYLOAD TYPES").
 #pragma once
 
 #include <algorithm>
@@ -15,18 +15,18 @@ namespace lagometer::engine {
 struct PayloadType {
   const char* name;
   bool one_size;       // a message is always as large as its endpoint's payload
-  bool text_envelope;  // the first region is text, and in it the envelope hexadecimal digits
-  bool text;           // so is all that follows
+  bool text_envelope;  // the first region is text and holds the envelope as hexadecimal digits
+  bool text;           // the rest is text, too
   uint64_t bytes_min;
   uint64_t probe_bytes_min;
   uint64_t bytes_step = 1;  // sizes are multiples of it
   uint64_t bytes_max = std::numeric_limits<uint64_t>::max();
 
-  /// Whether a payload can have so many bytes, as far as its type decides.
+  /// Whether a payload can have this many bytes, as far as its type decides.
   [[nodiscard]] constexpr bool has_size(uint64_t bytes) const noexcept {
     return bytes >= bytes_min && bytes <= bytes_max && bytes % bytes_step == 0;
   }
-  /// How large a probe is, of an endpoint with payloads of so many bytes.
+  /// The size of a probe for an endpoint with payloads of this many bytes.
   [[nodiscard]] constexpr uint64_t probe_bytes(uint64_t payload_bytes) const noexcept {
     return one_size ? payload_bytes : std::min(payload_bytes, probe_bytes_min);
   }
@@ -75,7 +75,7 @@ inline constexpr std::array<PayloadType, 6> kPayloadTypes{{{.name = "bytes",
                                                             .bytes_step = LAGOMETER_POINT_BYTES}}};
 static_assert(LAGOMETER_POINT_BYTES >= LAGOMETER_ENVELOPE_BYTES, "one point holds an envelope");
 
-/// The type of this name; "bytes" for one that is not known.
+/// The type with this name; "bytes" for an unknown name.
 constexpr const PayloadType& payload_type(std::string_view name) noexcept {
   for (const PayloadType& type : kPayloadTypes) {
     if (name == type.name) return type;

@@ -48,7 +48,7 @@ int open_event(uint16_t tracepoint, uint32_t cpu, size_t bytes) {
   return static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
-/// Reads numbers one after the other; what is not there is 0.
+/// Reads numbers one after the other; missing ones are 0.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -128,7 +128,7 @@ void PerfRing::drain(const Hearing& hearing) {
   const uint64_t head = std::atomic_ref(state->data_head).load(std::memory_order_acquire);
   uint64_t tail = state->data_tail;
   while (tail < head) {
-    // A record may go on at the beginning of the ring.
+    // A record may continue at the beginning of the ring.
     const auto copy = [&](size_t count) {
       const size_t place = tail & (bytes_ - 1);
       const size_t first = std::min(count, bytes_ - place);
@@ -138,7 +138,7 @@ void PerfRing::drain(const Hearing& hearing) {
     perf_event_header header{};
     copy(sizeof header);
     std::memcpy(&header, record_.data(), sizeof header);
-    if (header.size < sizeof header) break;  // never so: the ring would be damaged
+    if (header.size < sizeof header) break;  // never happens unless the ring is damaged
     copy(header.size);
     hear(std::span(record_).first(header.size), hearing);
     tail += header.size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one CPU's tracepoints say, in memory that the kernel writes and we read (perf_event_open(2)).
+// The events of one CPU's tracepoints, in memory that the kernel writes and we read (perf_event_open(2)).
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// One sample of a tracepoint. thread: that was current, in the PID namespace of this process; 0: not to be seen from
-/// here; raw: the bytes of the tracepoint, valid until the next one.
+/// One sample of a tracepoint. thread: the current one, in the PID namespace of this process; 0: not visible from here;
+/// raw: the tracepoint's bytes, valid until the next sample.
 struct Sample {
   int64_t time_ns = 0;
   uint32_t cpu = 0;
@@ -36,16 +36,16 @@ struct Sample {
   std::span<const std::byte> raw;
 };
 
-/// Who hears what comes, in the order in which it happened on that CPU.
+/// Callbacks for the events, in the order in which they happened on that CPU.
 struct Hearing {
   std::function<void(const Sample&)> sample;
-  std::function<void(int64_t time_ns, uint32_t cpu, uint64_t count)> lost;  // so many before that time
+  std::function<void(int64_t time_ns, uint32_t cpu, uint64_t count)> lost;  // this many before that time
 };
 
-/// The tracepoints of one CPU, which share one ring. Nothing is recorded before `enable`.
+/// The tracepoints of one CPU, which share one ring. Records nothing before `enable`.
 class PerfRing {
  public:
-  /// bytes: a power of two, halved while the kernel does not give so much. Throws std::runtime_error with the reason.
+  /// bytes: a power of two, halved until the kernel grants it. Throws std::runtime_error with the reason.
   PerfRing(uint32_t cpu, std::span<const uint16_t> tracepoints, size_t bytes);
   ~PerfRing();
   PerfRing(PerfRing&& other) noexcept;
@@ -57,7 +57,7 @@ class PerfRing {
   int descriptor() const { return events_.front().number(); }
   void enable() const;
   void disable() const;
-  /// Hands over what came since the last time.
+  /// Passes on what arrived since the last call.
   void drain(const Hearing& hearing);
 
  private:
@@ -66,7 +66,7 @@ class PerfRing {
   uint32_t cpu_;
   std::vector<Descriptor> events_;
   std::byte* memory_ = nullptr;
-  size_t bytes_ = 0;  // of the ring alone; a page with its state lies before it
+  size_t bytes_ = 0;  // of the ring alone; a page with its state precedes it
   std::vector<std::byte> record_;
 };
 

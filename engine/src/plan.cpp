@@ -15,7 +15,7 @@ using reading::Json;
 using reading::Object;
 using reading::refuse;
 
-/// Of a place in a list of this size.
+/// The bounds of an index into a list of this size.
 Bounds<uint32_t> places_in(size_t size) { return {0, static_cast<uint32_t>(size - 1)}; }
 
 std::vector<uint32_t> indices(Object& object, const char* key, Bounds<uint32_t> items, size_t size) {
@@ -162,7 +162,7 @@ RulePlan parse_rule(const Json& value, const std::string& path, const NodePlan& 
   return rule;
 }
 
-/// What a writer's messages are filled with, and their sizes, where they are not all alike.
+/// What a writer's messages are filled with, and their sizes if they differ.
 void parse_payloads(Object& object, WriterPlan& writer) {
   if (object.has("content")) writer.content = parse_content(object.at("content"), object.path_of("content"));
   if (!object.has("sizes_bytes")) return;
@@ -175,7 +175,7 @@ void parse_payloads(Object& object, WriterPlan& writer) {
   });
 }
 
-/// Which reader of its node a writer of requests or of replies belongs with.
+/// The reader of its node that belongs to a writer of requests or of replies.
 void parse_service(Object& object, WriterPlan& writer, const std::vector<ReaderPlan>& readers) {
   const auto reader_of = [&](Object& holder, const char* key) {
     if (readers.empty()) refuse(holder.path_of(key), "points at an empty list");
@@ -193,7 +193,7 @@ void parse_service(Object& object, WriterPlan& writer, const std::vector<ReaderP
   answers.finish();
 }
 
-/// A reply needs the one request that it answers.
+/// A reply needs exactly the request that it answers.
 void check_answers(const RulePlan& rule, const std::string& path, const NodePlan& node) {
   for (const uint32_t place : rule.writers) {
     const std::optional<AnswersPlan>& answers = node.writers[place].answers;
@@ -281,7 +281,7 @@ void parse_phases(const Json& value, Plan& plan) {
   phases.finish();
 }
 
-/// The files that secure a participant, checked, and as the text that its adapter gets.
+/// The files that secure a participant, checked, as the text that its adapter gets.
 std::string parse_security(Object& context) {
   using Bounds = plan_bounds::Security;
   Object security(context.at("security"), context.path_of("security"));
@@ -320,7 +320,7 @@ void parse_parts(Object& object, Plan& plan) {
 Plan parse_plan(std::string_view text) {
   Json document;
   try {
-    // What is nested deeper than any plan would overflow the stack where it is written out again.
+    // JSON nested deeper than any plan would overflow the stack when it is written out again.
     document = Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
       if (depth > static_cast<int>(kNestingLevelsMax))
         throw PlanError("plan: is nested more than " + std::to_string(kNestingLevelsMax) + " levels deep");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's plan, typed. Its JSON form is described in docs/PROTOCOL.md and schema/plan.schema.json.
+// A worker's plan, typed. docs/PROTOCOL.md and schema/plan.schema.json describe its JSON form.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class PlanError : public std::runtime_error {
 };
 
 struct Liveliness {
-  bool manual = false;  ///< by topic; else automatic
+  bool manual = false;  ///< by topic; otherwise automatic
   int64_t lease_ns = 0;
 };
 
@@ -35,8 +35,8 @@ struct Qos {
   std::optional<int64_t> deadline_ns;
   std::optional<int64_t> lifespan_ns;
   std::optional<Liveliness> liveliness;
-  std::string partition;   ///< empty: none
-  uint32_t instances = 0;  ///< of a keyed topic; 0: it has no key
+  std::string partition;   ///< empty: no partition
+  uint32_t instances = 0;  ///< for a keyed topic; 0: it has no key
 };
 
 struct EndpointPlan {
@@ -53,7 +53,7 @@ struct ReaderPlan : EndpointPlan {
   bool sizes_vary = false;  ///< messages may be smaller than payload_bytes
 };
 
-/// Whose requests a writer of replies answers: those of this stream, which come on this reader of its node.
+/// Which requests a writer of replies answers: those of this stream, which arrive on this reader of its node.
 struct AnswersPlan {
   uint32_t reader = 0;
   uint32_t stream = 0;
@@ -62,8 +62,8 @@ struct AnswersPlan {
 struct WriterPlan : EndpointPlan {
   uint32_t stream = 0;
   uint32_t subscribers = 0;
-  std::optional<ContentPlan> content;  ///< the plan's, where it has none
-  std::vector<uint32_t> sizes_bytes;   ///< of message `sequence` modulo their number; empty: payload_bytes
+  std::optional<ContentPlan> content;  ///< if absent, the plan's
+  std::vector<uint32_t> sizes_bytes;   ///< size of message `sequence` modulo their number; empty: payload_bytes
   std::optional<uint32_t> replied_on;  ///< it sends requests: the reader of its node that gets the replies
   std::optional<AnswersPlan> answers;  ///< it sends replies
 };
@@ -81,7 +81,7 @@ struct RulePlan {
   WorkPlan work;
   bool echo = false;
   std::vector<uint32_t> readers;
-  std::vector<uint32_t> uses;  ///< readers whose newest message is a further cause, and triggers nothing
+  std::vector<uint32_t> uses;  ///< readers whose newest message is a further cause but triggers nothing
   std::vector<uint32_t> writers;
 };
 
@@ -110,7 +110,7 @@ struct ContextPlan {
   uint32_t adapter = 0;
   uint32_t domain = 0;
   std::string name;
-  std::string security;  ///< JSON text; empty: none
+  std::string security;  ///< JSON text; empty: no security
 };
 
 struct SchedulingPlan {
@@ -131,7 +131,7 @@ struct Plan {
   bool standalone = false;
   uint32_t worker = 0;
   std::string worker_name;
-  uint32_t host_number = 0;  ///< of the host that it runs on, among the trial's
+  uint32_t host_number = 0;  ///< number of its host among the trial's
   int64_t discovery_timeout_ns = 0;
   int64_t warmup_ns = 0;
   int64_t measure_ns = 0;
@@ -140,16 +140,16 @@ struct Plan {
   std::string runtime_directory;
   TouchPlan touch;
   ContentPlan content;
-  bool one_thread = false;         ///< serves all nodes; they have the same dispatch and CPUs then
-  bool matching = true;            ///< it probes, and waits until all that its readers expect is heard
-  bool layer_stamps = false;       ///< adapters are asked for stamps of the middleware's layers
-  uint32_t heap_offset_bytes = 0;  ///< a multiple of 16, less than a page
+  bool one_thread = false;         ///< one thread serves all nodes, which then have the same dispatch and CPUs
+  bool matching = true;            ///< it probes, and waits until everything that its readers expect is heard
+  bool layer_stamps = false;       ///< requests stamps of the middleware's layers from the adapters
+  uint32_t heap_offset_bytes = 0;  ///< a multiple of 16, smaller than a page
   std::vector<AdapterPlan> adapters;
   std::vector<ContextPlan> contexts;
   std::vector<NodePlan> nodes;
 };
 
-/// What its nodes must be to each other. Throws PlanError.
+/// Checks how its nodes fit together. Throws PlanError.
 void check_together(const Plan& plan);
 
 /// Throws PlanError.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a plan can't be told from one part alone.
+// Checks that concern more than one part of a plan.
 #include <set>
 #include <string>
 
@@ -11,7 +11,7 @@ namespace {
 
 [[noreturn]] void refuse_at(const std::string& place, const std::string& what) { throw PlanError(place + ": " + what); }
 
-// Records are told apart by these numbers: with two alike, a message would be taken for another.
+// These numbers distinguish records: with two alike, one message would be taken for another.
 void refuse_twins(const Plan& plan) {
   std::set<uint32_t> indices_seen;
   std::set<uint32_t> streams_seen;
@@ -29,7 +29,7 @@ void refuse_twins(const Plan& plan) {
   }
 }
 
-// What one thread does for all, it does in one way and in one place.
+// Nodes that share one thread must have the same dispatch and CPUs.
 void refuse_unlike(const Plan& plan) {
   const NodePlan& first = plan.nodes.front();
   for (size_t at = 1; at < plan.nodes.size(); ++at) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a plan's JSON: every refusal says where and what, in the same words as the worker in Python.
+// Reads a plan's JSON: every error says where and what, in the same words as the Python worker.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using Json = nlohmann::json;
   throw PlanError((path.empty() ? std::string("plan") : path) + ": " + what);
 }
 
-/// What a value is, in the words of the worker in Python.
+/// The kind of a value, in the words of the Python worker.
 inline const char* kind_of(const Json& value) {
   switch (value.type()) {
     case Json::value_t::null:
@@ -41,7 +41,7 @@ inline const char* kind_of(const Json& value) {
   }
 }
 
-/// As the schema counts: code points, of which UTF-8's later bytes begin none.
+/// As the schema counts: code points, so UTF-8 continuation bytes don't count.
 inline size_t characters_in(const std::string& text) {
   const auto begins_one = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; };
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_one));
@@ -53,7 +53,7 @@ inline std::string shortest(double number) {
   return text.data();
 }
 
-/// One JSON object, read key by key; finish() refuses what nobody asked for.
+/// One JSON object, read key by key; finish() rejects keys that nobody asked for.
 class Object {
  public:
   Object(const Json& value, std::string path) : value_(value), path_(std::move(path)) {

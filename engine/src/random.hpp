@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers for the hot loop: one word of state, no allocation, the same sequence on every machine for a seed.
+// Random numbers for the hot loop: one word of state, no allocation; a seed gives the same sequence on every machine.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace lagometer::engine {
 
-/// SplitMix64 (Steele, Lea and Flood 2014): passes the usual batteries, and any seed is as good as another.
+/// SplitMix64 (Steele, Lea and Flood 2014): passes the usual test batteries, and any seed is as good as another.
 class Random {
  public:
   explicit Random(uint64_t seed) noexcept : state_(seed) {}
@@ -20,11 +20,11 @@ class Random {
     word = (word ^ (word >> 27U)) * 0x94D0'49BB'1331'11EB;
     return word ^ (word >> 31U);
   }
-  /// In (0, 1]: its logarithm is finite.
+  /// In (0, 1], so its logarithm is finite.
   double uniform() noexcept { return (static_cast<double>(bits() >> 11U) + 1.0) * 0x1p-53; }
-  /// With mean 1.
+  /// Mean 1.
   double exponential() noexcept { return -std::log(uniform()); }
-  /// With mean 0 and standard deviation 1 (Box and Muller 1958; the second number of each pair is not kept).
+  /// Mean 0, standard deviation 1 (Box and Muller 1958; the second number of each pair is not kept).
   double normal() noexcept {
     const double radius = std::sqrt(-2.0 * std::log(uniform()));
     return radius * std::cos(2.0 * std::numbers::pi * uniform());

@@ -34,7 +34,7 @@ size_t usable_cpus(const Plan& plan) {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<size_t>(CPU_COUNT(&set)) : 1;
 }
 
-// Spinning FIFO threads on every core leave none for the rest, and meet the kernel's real-time throttling.
+// Spinning FIFO threads on every core leave no core for the rest, and hit the kernel's real-time throttling.
 void refuse_starvation(const Plan& plan) {
   if (!plan.scheduling.fifo) return;
   size_t spinning = 0;
@@ -48,7 +48,7 @@ void refuse_starvation(const Plan& plan) {
   }
 }
 
-// mlockall succeeds without the right to lock, and makes later allocations fail instead. So an allocation is tried.
+// mlockall succeeds without the right to lock, and makes later allocations fail instead. So this tries an allocation.
 void lock_memory(std::vector<std::string>& warnings) {
   if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0) {
     warnings.push_back("memory not locked: " + reason());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Priority, affinity and memory locking: asked for before an adapter is loaded, so that its threads inherit them, and
-// read back from every thread afterwards, so that results say what was really in force.
+// Priority, affinity and memory locking. They are requested before an adapter is loaded, so that its threads inherit
+// them, and read back from every thread afterwards, so that results show what was really in force.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class SchedulingRefused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Applies the plan to the calling (main) thread; what the machine refuses comes back as warnings.
+/// Applies the plan to the calling (main) thread; returns warnings for what the machine refuses.
 std::vector<std::string> apply_scheduling(const Plan& plan);
 
-/// Pins the calling thread; empty: left as it is. False if the machine refused.
+/// Pins the calling thread; empty: leaves it as it is. Returns false if the machine refused.
 bool pin_thread(const std::vector<int>& cpus) noexcept;
 
 struct ThreadFacts {
@@ -33,16 +33,16 @@ struct ThreadFacts {
   long timer_slack_ns = -1;  ///< -1: can't be read
 };
 
-/// What the kernel has accounted to a thread: time on a CPU, and time it was ready to run and got none.
+/// What the kernel has accounted to a thread: time on a CPU, and time it was ready to run without a CPU.
 struct RunTime {
   int64_t run_ns = 0;
   int64_t wait_ns = 0;
 };
 
-/// By thread id, of all threads of this process. Empty where the kernel keeps no such account.
+/// By thread id, for all threads of this process. Empty if the kernel does not account this.
 std::map<int, RunTime> read_run_times();
 
-/// Every thread of this process, as the kernel has it.
+/// Every thread of this process, as the kernel reports it.
 std::vector<ThreadFacts> read_threads();
 
 }  // namespace lagometer::engine

@@ -52,7 +52,7 @@ uint64_t pages_of(const LaneHeader& lane) {
 
 std::string because(const char* call) { return std::string(call) + ": " + std::strerror(errno); }
 
-/// Visits the pages of a lane that hold records: f(first record, count).
+/// Calls f(first record, count) for each page of a lane that holds records.
 template <typename Visit>
 void for_each_page(const std::byte* base, const LaneHeader& lane, Visit visit) {
   if (lane.page_bytes == 0) return visit(base + lane.offset, __atomic_load_n(&lane.count, __ATOMIC_ACQUIRE));
@@ -89,7 +89,7 @@ Recorder::Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, in
       bytes_ += whole_pages(lane.capacity * header.record_bytes);
     } else {
       header.page_bytes = kPageBytes;
-      bytes_ += std::max(pages_of(header), uint64_t{1}) * kPageBytes;  // without records it still has a state
+      bytes_ += std::max(pages_of(header), uint64_t{1}) * kPageBytes;  // a page without records still has a state
     }
     headers.push_back(header);
   }
@@ -146,7 +146,7 @@ std::vector<std::byte> Recorder::packed() const {
   std::memcpy(block.data() + sizeof header, headers.data(), headers.size() * sizeof(LaneHeader));
   for (size_t index = 0; index < headers.size(); ++index) {
     std::byte* to = block.data() + headers[index].offset;
-    uint64_t left = headers[index].count;  // records that a thread still adds are not in this block
+    uint64_t left = headers[index].count;  // records that a thread is still adding are not in this block
     for_each_page(base_, table()[index], [&](const std::byte* from, uint64_t count) {
       count = std::min(count, left);
       std::memcpy(to, from, count * headers[index].record_bytes);

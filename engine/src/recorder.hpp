@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where records go: memory that is sized, mapped and faulted in before anything is measured, shared with a memfd so
-// that it can still be read after the worker was killed. One lane per endpoint and kind; a lane has one writing thread
-// at a time, unless it holds stamps or events.
+// Where records go: memory that is sized, mapped and faulted in before measuring, shared through a memfd so that it can
+// still be read after the worker was killed. One lane per endpoint and kind; a lane has one writing thread at a time,
+// unless it holds stamps or events.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,12 @@ struct NoRoom : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One lane's writing end. A record is written where it stays, field by field as the stamps come, and counted when it
-/// is whole: stores only, which a processor does not wait for. Neither allocates nor locks nor calls the system.
+/// The writing end of one lane. A record is written in place, field by field as the stamps come, and counted when it is
+/// complete. This takes only stores, which a processor does not wait for. It neither allocates nor locks nor makes
+/// system calls.
 ///
-/// After a pause it is the page that costs, not the store: its address has to be translated again. So count, record and
-/// the endpoint's own state lie in one page, and the state moves with the records when a page is full.
+/// After a pause the page costs time, not the store: its address must be translated again. So count, record and the
+/// endpoint's own state are in one page, and the state moves with the records when a page is full.
 template <typename Record, typename State>
 class alignas(32) Lane {  // never in two cache lines
  public:
@@ -37,21 +38,21 @@ class alignas(32) Lane {  // never in two cache lines
   Lane(LaneHeader* header, Page* pages) noexcept
       : page_(pages), first_(pages), header_(header), limit_(std::min(header->capacity, Page::kRecords)) {}
 
-  /// What the endpoint keeps at the head of the page. The reference holds until the next keep().
+  /// The endpoint's state at the head of the page. The reference is valid until the next keep().
   [[nodiscard]] State& state() noexcept { return page_->head.state; }
   [[nodiscard]] const State& state() const noexcept { return page_->head.state; }
 
-  /// The next record, all fields 0. Null if the lane is full; it is then flagged, so that the trial can't pass for
-  /// whole.
+  /// The next record, all fields 0. Null if the lane is full; the lane is then flagged, so that the trial does not
+  /// count as complete.
   Record* claim() noexcept {
     if (page_->head.count == limit_) [[unlikely]]
       return refuse();
     return &page_->records[page_->head.count];
   }
-  /// Counts the record that was claimed last.
+  /// Counts the record claimed last.
   void keep() noexcept {
     const uint64_t count = page_->head.count + 1;
-    // Release: whoever reads the count after this process was killed finds the record whole.
+    // Release: a reader of the count finds the record complete, even after this process was killed.
     __atomic_store_n(&page_->head.count, count, __ATOMIC_RELEASE);
     if (count == limit_) [[unlikely]]
       turn();
@@ -64,8 +65,8 @@ class alignas(32) Lane {  // never in two cache lines
   [[nodiscard]] bool full() const noexcept { return (header_->flags & kLaneFull) != 0; }
 
  private:
-  /// On to the next page, if there is one, the state with it: once in 63 messages, after the message that filled the
-  /// page has left.
+  /// Goes to the next page, if there is one, and takes the state along: once in 63 messages, after the message that
+  /// filled the page has left.
   [[gnu::noinline, gnu::cold]] void turn() noexcept {
     if (room() == 0) return;
     Page* const next = page_ + 1;
@@ -81,24 +82,24 @@ class alignas(32) Lane {  // never in two cache lines
   Page* page_ = nullptr;
   Page* first_ = nullptr;
   LaneHeader* header_ = nullptr;
-  uint64_t limit_ = 0;  // records that the present page may hold
+  uint64_t limit_ = 0;  // records that the current page may hold
 };
 
 using SentLane = Lane<SentRecord, SendState>;
 using ReceivedLane = Lane<ReceivedRecord, ReceiveState>;
 using CauseLane = Lane<CauseRecord, NoState>;
 
-/// The writing end of a lane which any number of threads write to at once: a place is claimed by one exchange of its
-/// number. Records that find no room are counted. Neither allocates nor locks nor calls the system.
+/// The writing end of a lane that any number of threads write to at once: one exchange of its number claims a place.
+/// Counts records that find no room. Neither allocates nor locks nor makes system calls.
 template <typename Record>
 class SharedLane {
  public:
   SharedLane() = default;  // keeps nothing
   SharedLane(LaneHeader* header, Record* records) noexcept : header_(header), records_(records) {}
 
-  /// Whether anybody asked for these records.
+  /// Whether these records were requested.
   [[nodiscard]] bool wanted() const noexcept { return records_ != nullptr; }
-  /// `record.time_ns` is not 0. [thread: any]
+  /// `record.time_ns` must not be 0. [thread: any]
   void add(const Record& record) const noexcept {
     uint64_t place = __atomic_load_n(&header_->count, __ATOMIC_RELAXED);
     do {
@@ -110,7 +111,7 @@ class SharedLane {
         !__atomic_compare_exchange_n(&header_->count, &place, place + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     Record& to = records_[place];
     write_but_time(to, record);
-    // Release: whoever finds a time finds the record whole.
+    // Release: a reader that finds a time finds the record complete.
     __atomic_store_n(&to.time_ns, record.time_ns, __ATOMIC_RELEASE);
   }
   [[nodiscard]] uint64_t overflow() const noexcept { return __atomic_load_n(&header_->overflow, __ATOMIC_RELAXED); }
@@ -146,7 +147,7 @@ struct LaneSpecification {
 
 class Recorder {
  public:
-  /// `descriptor`: an inherited memfd, or -1 for one of its own. Throws NoRoom.
+  /// `descriptor`: an inherited memfd, or -1 to create one. Throws NoRoom.
   Recorder(uint32_t worker, std::span<const LaneSpecification> lanes, int descriptor, uint32_t host = 0);
   ~Recorder();
   Recorder(const Recorder&) = delete;
@@ -160,7 +161,7 @@ class Recorder {
 
   /// Records so far in all lanes, or in those of one kind. [thread: any]
   [[nodiscard]] uint64_t count(std::optional<LaneKind> kind = std::nullopt) const noexcept;
-  /// The records block with its lanes packed, as it goes out on standard output.
+  /// The records block with packed lanes, as it is written to standard output.
   [[nodiscard]] std::vector<std::byte> packed() const;
 
  private:

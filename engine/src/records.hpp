@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The binary layout of what a worker hands over (docs/PROTOCOL.md, "The records block"). Little-endian hosts only.
+// The binary layout of a worker's results (docs/PROTOCOL.md, "The records block"). Little-endian hosts only.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct RecordsHeader {
   uint32_t lane_count;
   uint64_t total_bytes;
   uint32_t worker;
-  uint32_t host;  // the place of its host among the trial's
+  uint32_t host;  // number of its host among the trial's
   uint8_t zeros[32];
 };
 static_assert(sizeof(RecordsHeader) == 64);
@@ -46,8 +46,8 @@ struct LaneHeader {
   uint64_t capacity;
   uint64_t count;
   uint32_t flags;
-  uint32_t page_bytes;  // 0: records lie side by side; else in pages of so many bytes, each with a count of its own
-  uint64_t overflow;    // of lanes that several threads write: records that found no room
+  uint32_t page_bytes;  // 0: records are contiguous; otherwise pages of this many bytes, each with its own count
+  uint64_t overflow;    // lanes written by several threads: records that found no room
   uint8_t zeros[8];
 };
 static_assert(sizeof(LaneHeader) == 64);
@@ -66,7 +66,7 @@ struct SentRecord {
   uint16_t cpu_publish;
   uint16_t cpu_published;
   uint32_t first_cause;
-  uint32_t callback_ns;  // from the begin of the callback that sends it to publish_ns; 0: not known
+  uint32_t callback_ns;  // from the begin of the sending callback to publish_ns; 0: not known
 };
 static_assert(sizeof(SentRecord) == 64);
 
@@ -97,25 +97,25 @@ static_assert(sizeof(CauseRecord) == 16);
 constexpr uint64_t kSequenceUnknown = ~uint64_t{0};
 constexpr uint32_t kStreamUnknown = ~uint32_t{0};
 
-/// One stamp of a layer, and what its message is known by: to us (stream and sequence, where they are known) and to the
-/// middleware (the key, LAGOMETER_KEY_...).
+/// One stamp of a layer, and what identifies its message: to us (stream and sequence, if known) and to the middleware
+/// (the key, LAGOMETER_KEY_...).
 struct StampRecord {
   uint64_t sequence;
   uint64_t writer_id;
   uint64_t middleware_sequence;
   int64_t source_time_ns;
-  int64_t time_ns;  // stored last: a record without it is not whole
+  int64_t time_ns;  // stored last: a record without it is incomplete
   uint32_t stream;
-  uint32_t layer;  // 0: no stamp, the key alone
+  uint32_t layer;  // 0: no stamp, only the key
   uint16_t cpu;
   uint8_t zeros[14];
 };
 static_assert(sizeof(StampRecord) == 64);
 
-/// What the middleware reported of an endpoint (LAGOMETER_EVENT_...).
+/// An event that the middleware reported about an endpoint (LAGOMETER_EVENT_...).
 struct EventRecord {
-  uint64_t total;   // so far; of matched: endpoints at present
-  int64_t time_ns;  // when we were told; stored last: a record without it is not whole
+  uint64_t total;   // so far; for matched: current endpoints
+  int64_t time_ns;  // when we were notified; stored last: a record without it is incomplete
   uint32_t event;
   uint32_t zero;
   uint64_t zeros;
@@ -125,19 +125,20 @@ static_assert(sizeof(EventRecord) == 32);
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kPageHeadBytes = 64;
 
-/// Records of this size that one page of a lane holds.
+/// How many records of this size fit into one page of a lane.
 constexpr uint64_t records_per_page(uint64_t record_bytes) noexcept {
   return (kPageBytes - kPageHeadBytes) / record_bytes;
 }
 
-/// One page of a lane in the worker's memory. Beside the count of its records it has room for what the endpoint needs
-/// for each message anyway, `State`, which moves on with the records: a message then touches one page, not several.
+/// One page of a lane in the worker's memory. In addition to the count of its records it holds `State`, which the
+/// endpoint needs for each message anyway and which moves on with the records. So a message touches one page, not
+/// several.
 template <typename Record, typename State>
 struct LanePage {
   static constexpr uint64_t kRecords = records_per_page(sizeof(Record));
   struct alignas(kPageHeadBytes) Head {
-    uint64_t count;  // stored last: a record that is counted is whole
-    State state;     // the writing process's own; means nothing to a reader
+    uint64_t count;  // stored last: a counted record is complete
+    State state;     // the writing process's own; meaningless to readers
   } head;
   std::array<Record, kRecords> records;
 

@@ -51,7 +51,7 @@ int64_t Schedule::next_ns() noexcept {
   return static_cast<int64_t>(index) * period_ns_;
 }
 
-// The rate grows (or falls) evenly from a to b within the duration D. Message k is due when the integral of the rate
+// The rate grows (or falls) linearly from a to b within the duration D. Message k is due when the integral of the rate
 // reaches k: a t + (b - a) t² / 2 D = k, solved in the form that does not cancel. Each time is computed from k alone,
 // so that errors don't add up.
 double Schedule::ramp_ns(uint64_t index) const noexcept {

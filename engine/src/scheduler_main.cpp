@@ -3,10 +3,9 @@
 // descriptor.
 //
 // It runs outside the trial's namespaces, with the rights to see all CPUs. Its first line on standard output says
-// whether it can: `{"event":"ready","cpus":n}`, or `{"event":"failed","reason":…}`. On the line `begin` it records, and
-// writes
-// `{"event":"began"}`; at the end of its standard input it stops; the file is whole then (docs/PROTOCOL.md, "The
-// scheduler's file"). In between it sleeps: it is woken only when half of a CPU's ring is full.
+// whether it can record: `{"event":"ready","cpus":n}`, or `{"event":"failed","reason":…}`. After the line `begin` it
+// records, and writes `{"event":"began"}`. It stops at the end of its standard input; the file is then complete
+// (docs/PROTOCOL.md, "The scheduler's file"). In between it sleeps: it only wakes when half of a CPU's ring is full.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -39,13 +38,13 @@ namespace {
 constexpr size_t kRingsBytes = 128U << 20U;  // of all CPUs together
 constexpr size_t kRingBytesMin = 512U << 10U;
 constexpr size_t kRingBytesMax = 16U << 20U;
-constexpr int kNice = 10;                      // whoever is measured goes first; the rings have room meanwhile
+constexpr int kNice = 10;                      // the measured processes go first; the rings have room meanwhile
 constexpr uint8_t kInInterrupt = 0x08 | 0x10;  // common_flags: hardirq, softirq
-constexpr int64_t kStateMask = 0xFF;           // of prev_state: above it, it says that the thread was preempted
+constexpr int64_t kStateMask = 0xFF;           // of prev_state: the bits above it mean that the thread was preempted
 constexpr int64_t kGone = 0x10 | 0x20;         // dead, zombie
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-/// CLOCK_MONOTONIC of this process less that of the kernel, which tells the time of events.
+/// CLOCK_MONOTONIC of this process minus the kernel's, which stamps the events.
 int64_t clock_offset_ns() {
   std::ifstream file("/proc/self/timens_offsets");
   std::string name;
@@ -61,7 +60,7 @@ int64_t now_ns() {
   return int64_t{time.tv_sec} * kNanosecondsPerSecond + time.tv_nsec;
 }
 
-/// The CPUs that are there, from a text such as `0-3,6`.
+/// The online CPUs, from a text such as `0-3,6`.
 std::vector<uint32_t> online_cpus() {
   std::ifstream file("/sys/devices/system/cpu/online");
   std::vector<uint32_t> found;
@@ -75,7 +74,7 @@ std::vector<uint32_t> online_cpus() {
   return found;
 }
 
-/// The file, mapped. What is written lies behind the header, which says after each time how much there is.
+/// The mapped file. Records follow the header, which is updated with their number after each write.
 class Output {
  public:
   Output(int descriptor, size_t bytes) : capacity_((bytes - sizeof(Header)) / sizeof(Record)) {
@@ -100,7 +99,7 @@ class Output {
       ++header_->overflow;
   }
   void add_lost(uint64_t count) { header_->lost += count; }
-  /// Until when all is there that happened.
+  /// The time up to which the events are complete.
   void settle(int64_t time_ns) {
     header_->records = count_;
     if (header_->overflow == 0) header_->end_ns = time_ns;
@@ -113,7 +112,7 @@ class Output {
   Record* records_ = nullptr;
 };
 
-/// From samples to records.
+/// Converts samples to records.
 class Recorder {
  public:
   Recorder(const std::string& folder, Output& output)
@@ -192,7 +191,7 @@ class Recorder {
     return static_cast<int32_t>(value(of, name, sample));
   }
 
-  /// Says what a thread is called, when it is seen first and when that changes.
+  /// Records a thread's name when it is first seen and when it changes.
   void name(const Record& at, int32_t thread, const Tracepoint& of, std::string_view field, const Sample& sample) {
     const auto [offset, bytes] = of.fields.find(field)->second;
     std::array<char, kNameBytes> text{};
@@ -214,7 +213,7 @@ class Recorder {
 
 void say(const nlohmann::json& what) { std::cout << what.dump() << std::endl; }
 
-/// Whether standard input ended; `began`: a line came.
+/// Whether standard input has ended; `began`: a line was read.
 bool input_ended(bool& began) {
   std::array<char, 256> text{};
   const ssize_t count = read(STDIN_FILENO, text.data(), text.size());
@@ -241,7 +240,7 @@ void record(Recorder& recorder, Output& output, std::vector<PerfRing>& rings) {
         say({{"event", "began"}});
       }
     }
-    // Whatever happened before this moment is in the rings now.
+    // Everything that happened before this moment is now in the rings.
     const int64_t time_ns = now_ns();
     if (ended)
       for (const auto& ring : rings) ring.disable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scheduler's file: a header and records of one size, little-endian (docs/PROTOCOL.md, "The scheduler's file").
+// The scheduler's file: a header and fixed-size records, little-endian (docs/PROTOCOL.md, "The scheduler's file").
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ constexpr size_t kNameBytes = 16;
 enum class Kind : uint8_t {
   exchange = 1,  // `thread` leaves the CPU to `other`
   waking = 2,    // `other` wakes `thread`
-  born = 3,      // likewise, a new one
-  move = 4,      // `thread` goes from the queue of `cpu` to that of `target_cpu`
-  lost = 5,      // something before this moment found no room in the CPU's ring
-  name = 6,      // what `thread` is called, in the bytes from `other` on
+  born = 3,      // like `waking`, for a new thread
+  move = 4,      // `thread` moves from the queue of `cpu` to that of `target_cpu`
+  lost = 5,      // an earlier event found no room in the CPU's ring
+  name = 6,      // the name of `thread`, in the bytes from `other` on
 };
 
-/// Of `exchange`: how the thread leaves the CPU; of `waking`: who it is that wakes.
+/// `exchange`: how the thread leaves the CPU; `waking`: who wakes it.
 enum class State : uint8_t { runnable = 0, asleep = 1, gone = 2, by_thread = 3, by_interrupt = 4 };
 
 struct Header {
@@ -30,14 +30,14 @@ struct Header {
   uint64_t records = 0;
   uint64_t overflow = 0;  // records that found no room here
   uint64_t lost = 0;      // samples that found no room in a ring
-  int64_t begin_ns = 0;   // all of all CPUs is there from here …
+  int64_t begin_ns = 0;   // the records of all CPUs are complete from here …
   int64_t end_ns = 0;     // … until here
   uint32_t cpus = 0;
   uint32_t zero = 0;
 };
 
-/// Threads have the numbers of the kernel's first PID namespace; `seen_as`: that of the one that leaves the CPU, as
-/// this process sees it (0: not at all).
+/// Thread numbers are those of the kernel's first PID namespace. `seen_as`: the number of the thread that leaves the
+/// CPU as this process sees it (0: not visible).
 struct Record {
   int64_t time_ns = 0;
   Kind kind = Kind::lost;

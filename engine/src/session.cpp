@@ -176,7 +176,7 @@ bool Session::look_for_readers(bool probing) {
   for (Node& node : nodes_) {
     for (Output& output : node.outputs) {
       anyone_new = output.meets_another() || anyone_new;
-      if (!probing || output.plan().answers) continue;  // replies are sent to requests alone
+      if (!probing || output.plan().answers) continue;  // replies are only sent to requests
       const std::lock_guard lock(stage_.probing);
       output.send_probe();
     }
@@ -203,7 +203,7 @@ namespace {
 
 std::string written(std::optional<int64_t> time_ns) { return time_ns ? std::to_string(*time_ns) + " ns" : "none"; }
 
-/// Which policy does not fit, and what this side has of it.
+/// Adds which policy is incompatible, and this side's setting of it.
 void name_policy(json& event, uint32_t policy, const Qos& qos) {
   const auto put = [&](const char* name, const std::string& value) {
     event["policy"] = name;
@@ -253,7 +253,8 @@ void Session::start(int64_t at_ns, int64_t source_stop_ns) {
   for (Loop& loop : loops_) loop.wake();
 }
 
-// Sequentially consistent here and in stop(): either this callback sees that all is over, or stop() sees this callback.
+// Sequentially consistent here and in stop(): either this callback sees that everything is over, or stop() sees this
+// callback.
 void Session::Callback::called() noexcept {
   const InCall in_call;
   running.fetch_add(1, std::memory_order_seq_cst);
@@ -267,7 +268,7 @@ void Session::stop() {
   stage_.stopped.store(true, std::memory_order_seq_cst);
   for (Loop& loop : loops_) loop.wake();
   for (Loop& loop : loops_) loop.join();
-  // What follows reads what callbacks write.
+  // The code below reads what callbacks write.
   constexpr timespec kGlance = {.tv_sec = 0, .tv_nsec = 20'000};
   for (const auto& callback : callbacks_) {
     while (callback->running.load(std::memory_order_acquire) != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session says of itself: its adapters, their settings in force, what became of writers and readers.
+// What a session reports about itself: its adapters, their effective settings, the results of writers and readers.
 #include <utility>
 
 #include "session.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The endpoints of a session's nodes: what each is asked for, and the pairs that clients and servers are.
+// The endpoints of a session's nodes: their configurations, and the pairs of clients and servers.
 #include <algorithm>
 
 #include "lagometer/services.h"
@@ -52,7 +52,7 @@ lagometer_qos to_c_qos(const Qos& qos) {
 
 }  // namespace
 
-/// What an endpoint is created with; `config` points into the rest, so it stays where it was made.
+/// What an endpoint is created with; `config` points into the rest, so it must not move.
 struct Session::Wanted {
   Wanted() = default;
   Wanted(const Wanted&) = delete;
@@ -140,7 +140,7 @@ void Session::create_writer(Node& node, Output& output, EndpointUser& user) {
 }
 
 void Session::create_reader(Node& node, Input& input) {
-  if (input.handle() != nullptr) return;  // a client's or a server's, made with its writer
+  if (input.handle() != nullptr) return;  // belongs to a client or server and was created with its writer
   Wanted wanted;
   want_reader(wanted, node, input);
   lagometer_node* parent = node_in(input.plan().context, node.plan().name);
@@ -166,7 +166,7 @@ void Session::create_client(Node& node, Output& output, EndpointUser& user) {
   keep_reader(input, replies);
 }
 
-// A server has one writer, by which each client's replies are sent as a stream of their own.
+// A server has one writer, which sends the replies to each client as a separate stream.
 void Session::create_server(Node& node, Output& output, EndpointUser& user) {
   const WriterPlan& plan = output.plan();
   Input& input = node.inputs[plan.answers->reader];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which threads serve a session's nodes: one for each or one for all, what they wait on, and executors of adapters.
+// Which threads serve a session's nodes: one each or one for all, what they wait on, and adapters' executors.
 #include <algorithm>
 
 #include "session.hpp"
@@ -10,12 +10,12 @@ namespace {
 
 using nlohmann::json;
 
-/// Who can't be served, at the begin of a sentence.
+/// The nodes that can't be served, as the beginning of a sentence.
 std::string named(const std::vector<Node*>& nodes) {
   return nodes.size() == 1 ? "node " + nodes.front()->plan().name : "one thread for all nodes (threads per-process)";
 }
 
-/// What would do; a listener is no way out where one thread is asked for.
+/// What would work instead; a listener is no alternative if one thread is requested.
 std::string instead(const std::vector<Node*>& nodes) {
   return nodes.size() == 1 ? "; use poll or listener" : "; use poll, or a thread for each node (threads per-node)";
 }
@@ -50,7 +50,7 @@ void Session::create_waitset(Loop& loop, const std::vector<Node*>& nodes) {
   check_waitset_spans(nodes, readers);
   lagometer_waitset* waitset = nullptr;
   check("waitset_create", [&] { return table.waitset_create(contexts_[context], &waitset); });
-  // Destroyed before the readers that are attached to it: deleters run backwards.
+  // Destroyed before the readers attached to it: deleters run backwards.
   deleters_.emplace_back([&table, waitset] { table.waitset_destroy(waitset); });
   for (const Input* const input : readers) {
     check("waitset_attach", [&] { return table.waitset_attach(waitset, input->handle()); });
@@ -127,7 +127,7 @@ void Session::create_timer(Node& node) {
   lagometer_timer* timer = nullptr;
   const auto called = [](void* user) { static_cast<Callback*>(user)->called(); };
   check("a timer", [&] { return table->create(parent, called, callbacks_.back().get(), &timer); });
-  // Destroyed before the writers that it sends by: deleters run backwards.
+  // Destroyed before the writers it sends on: deleters run backwards.
   deleters_.emplace_back([table, timer] { table->destroy(timer); });
   node.keep_time_by(*table, timer);
 }

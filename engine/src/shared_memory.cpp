@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The files of a folder and their inodes: a name that is created again is another file.
+/// The files of a folder and their inodes: a name that is created again is a different file.
 std::map<std::string, ino_t> files_of(const std::string& folder) {
   std::map<std::string, ino_t> found;
   std::error_code ignored;
@@ -40,7 +40,7 @@ std::map<std::string, ino_t> files_of(const std::string& folder) {
 using File = std::pair<dev_t, ino_t>;
 
 /// The files in `folder` that any process maps. By device and inode: in another trial's private machine the same name
-/// is another file.
+/// is a different file.
 std::set<File> mapped_in(const std::string& folder) {
   std::set<File> found;
   std::error_code ignored;
@@ -81,7 +81,7 @@ bool is_among(const std::string& path, const std::set<File>& files) {
   return lstat(path.c_str(), &status) == 0 && files.contains({status.st_dev, status.st_ino});
 }
 
-/// Whether a process holds a lock on it; seen from another container too, where its memory is not.
+/// Whether a process holds a lock on it; this is visible even from another container, where its memory is not.
 bool is_locked(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (descriptor < 0) return false;
@@ -90,7 +90,7 @@ bool is_locked(const std::string& path) {
   return locked;
 }
 
-/// Whether a lock file (`x_el`) speaks for this name (`x`, `x_el`, `sem.x_mutex`).
+/// Whether a lock file (`x_el`) belongs to this name (`x`, `x_el`, `sem.x_mutex`).
 bool is_kin(std::string_view name, std::string_view lock_file) {
   if (name.starts_with("sem.")) name.remove_prefix(4);
   return name.starts_with(lock_file.substr(0, lock_file.rfind('_')));

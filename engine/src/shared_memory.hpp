@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trial on the host's own /dev/shm and among its message queues may leave there when its workers are killed, and
-// its removal. In a private machine there is nothing to remove: what is there goes with it.
+// What a trial may leave in the host's /dev/shm and message queues if its workers are killed, and how to remove it. In
+// a private machine there is nothing to remove: it disappears with the machine.
 #pragma once
 
 #include <sys/types.h>
@@ -11,21 +11,22 @@
 
 namespace lagometer::supervisor {
 
-/// How a file is seen to be in use: memory is mapped or locked, a message queue is open.
+/// How to tell that a file is in use: memory is mapped or locked, a message queue is open.
 enum class Use { kMapped, kOpen };
 
 class SharedMemory {
  public:
-  /// Notes what is there now. `patterns` (as in fnmatch) name what the adapters in use make in `folder`; `directory`
-  /// was made for the trial and goes whole, or is empty.
+  /// Notes what exists now. `patterns` (as in fnmatch) match what the used adapters create in `folder`; `directory` was
+  /// created for the trial and is removed completely, or is empty.
   SharedMemory(std::string folder, std::vector<std::string> patterns, std::string directory, Use use = Use::kMapped);
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
-  /// Removes, so that an early end leaves nothing either.
+  /// Removes, so that an early end also leaves nothing.
   ~SharedMemory();
 
-  /// Removes the directory, and what matches, is new, is this user's and is in nobody's use any more. Call it when no
-  /// worker runs. Returns warnings: what could not be removed or is in use by a process outside of the trial.
+  /// Removes the directory, and every file that matches, is new, belongs to this user and is no longer in use. Call it
+  /// when no worker is running. Returns warnings: what could not be removed or is in use by a process outside the
+  /// trial.
   std::vector<std::string> remove();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all threads of a worker must know of the phases, and a sleep that can be ended early.
+// What all threads of a worker must know about the phases, and a sleep that can be ended early.
 #pragma once
 
 #include <linux/futex.h>
@@ -16,8 +16,8 @@ namespace lagometer::engine {
 
 constexpr int64_t kNever_ns = std::numeric_limits<int64_t>::max();
 
-/// Serialises the callbacks of one node. It yields, since a spinning FIFO thread would keep the holder off its CPU for
-/// ever.
+/// Serialises the callbacks of one node. It yields, because a spinning FIFO thread would keep the holder off its CPU
+/// forever.
 class SpinLock {
  public:
   void lock() noexcept {
@@ -28,7 +28,7 @@ class SpinLock {
     }
   }
   void unlock() noexcept { owner_.store(nullptr, std::memory_order_release); }
-  /// This thread holds it already: a middleware delivered within a process, from inside the node's own publish.
+  /// This thread already holds it: the middleware delivered within the process, from inside the node's own publish.
   [[nodiscard]] bool mine() const noexcept { return owner_.load(std::memory_order_relaxed) == self(); }
 
  private:
@@ -41,15 +41,15 @@ class SpinLock {
   std::atomic<const void*> owner_{nullptr};
 };
 
-/// Written by the main thread, read by all. `start_ns` is 0 until the conductor said go.
+/// Written by the main thread, read by all. `start_ns` is 0 until the conductor says go.
 struct Stage {
   std::atomic<int64_t> start_ns{0};
   std::atomic<int64_t> source_stop_ns{kNever_ns};
   std::atomic<bool> stopped{false};
-  int64_t warmup_ns = 0;     // set before any other thread runs
+  int64_t warmup_ns = 0;     // set before any other thread starts
   mutable SpinLock probing;  // held by the main thread while it sends a probe, before the start
 
-  /// Whether a time lies in the measure phase.
+  /// Whether a time is in the measure phase.
   [[nodiscard]] bool measures(int64_t time_ns) const noexcept {
     const int64_t start = start_ns.load(std::memory_order_acquire);
     return start != 0 && time_ns >= start + warmup_ns && time_ns < source_stop_ns.load(std::memory_order_relaxed);
@@ -59,7 +59,7 @@ struct Stage {
   }
 };
 
-/// Sleeps until an absolute time on the one clock, or until another thread wakes it.
+/// Sleeps until an absolute time on the clock, or until another thread wakes it.
 class Parker {
  public:
   void wait_until(int64_t until_ns) noexcept {
@@ -81,7 +81,7 @@ class Parker {
  private:
   std::atomic<uint32_t> word_{0};
   static_assert(std::atomic<uint32_t>::is_always_lock_free && sizeof(std::atomic<uint32_t>) == 4);
-  uint32_t taken_ = 0;  // the sleeper's own
+  uint32_t taken_ = 0;  // the sleeper's
 };
 
 }  // namespace lagometer::engine

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// lagometer-supervisor: the first process of a trial. Makes the trial's private machine, starts its workers, reports
-// their ends, and takes everything down with itself: if the conductor dies, so does this, and so do they.
+// lagometer-supervisor: the first process of a trial. It creates the trial's private machine, starts its workers,
+// reports when they end, and takes everything down with itself: if the conductor dies, so do this and the workers.
 //
 // Standard input: one JSON line
 // {"network":"private|host","workers":[{"argv":[…],"environment":{…},"stdin":n,"stdout":n, "stderr":n,"records":n}],
 //  "companions":[{"argv":[…],"environment":{…},"daemon":bool,"output":n}],"prepared":{"directory":text,
 //  "files":{name:text}},"lease_ms":n,"leaves":{"directory":text,"shared_memory":[patterns],"message_queues":[patterns]}}
 // with inherited descriptors; end of file means: kill all and end. Standard output, JSON lines: isolated, started,
-// stopped (signal), exited (code | signal), finished (warnings); or failed. `leaves`, on the host's network: what of
-// /dev/shm and of the message queues is the trial's to remove. `companions`: what runs beside the workers, started
-// before them in sessions of their own, ended after them and after the line "end"; companion-started (pid),
-// companion-exited (code | signal). Where some are daemons, these alone are started at once, and all else after the
-// line "start". `lease_ms`: everything ends without the line "lease" for so long, 0 for never; whoever started this may
-// be stopped, and then nothing closes the standard input. `prepared`: what lies in the trial's folder before anything
-// is started.
+// stopped (signal), exited (code | signal), finished (warnings); or failed. `leaves`, on the host's network: the files
+// in /dev/shm and the message queues that belong to the trial and must be removed. `companions`: programs next to the
+// workers, started before them in their own sessions, ended after them and after the line "end"; companion-started
+// (pid), companion-exited (code | signal). If some companions are daemons, only these start at once, and everything
+// else after the line "start". `lease_ms`: everything ends if the line "lease" does not come for this long, 0 for
+// never; the starting process may be stopped, and then nothing closes the standard input. `prepared`: files that exist
+// in the trial's folder before anything starts.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -67,7 +67,7 @@ void say(const json& message) {
   for (size_t at = 0; at < line.size();) {
     const ssize_t written = write(STDOUT_FILENO, line.data() + at, line.size() - at);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // the conductor is gone: the end of the input says so too
+    if (written <= 0) return;  // the conductor is gone: end of input will say so, too
     at += static_cast<size_t>(written);
   }
 }
@@ -112,7 +112,7 @@ std::vector<CompanionCommand> parse_companions(const json& specification) {
   return companions;
 }
 
-/// Makes the trial's folder and writes the files that daemons read.
+/// Creates the trial's folder and writes the files that daemons read.
 void prepare(const json& specification) {
   const auto found = specification.find("prepared");
   if (found == specification.end()) return;
@@ -125,12 +125,12 @@ void prepare(const json& specification) {
     file << text;
     file.flush();
     if (!file) throw std::runtime_error("can't write " + path.string() + ": " + std::strerror(errno));
-    // Among them may be the key of a participant.
+    // They may include a participant's key.
     std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   }
 }
 
-/// The living children of this process, those included that were left to it.
+/// The living children of this process, including orphans it inherited.
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
   std::error_code error;
@@ -139,7 +139,7 @@ std::vector<pid_t> children() {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::string line;
     std::getline(std::ifstream(entry->path() / "stat"), line);
-    // "pid (name) state parent …", and the name may hold anything
+    // "pid (name) state parent …", and the name may contain anything
     const size_t behind = line.rfind(')');
     if (behind == std::string::npos || behind + 4 >= line.size()) continue;
     if (std::atoi(line.c_str() + behind + 4) == getpid()) found.push_back(std::atoi(name.c_str()));
@@ -147,7 +147,7 @@ std::vector<pid_t> children() {
   return found;
 }
 
-/// In a child, after fork: what every process of a trial begins with.
+/// In a child, after fork: what every process of a trial does first.
 void detach(pid_t supervisor) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != supervisor) _exit(127);
@@ -169,7 +169,7 @@ void detach(pid_t supervisor) {
 /// In the child, after fork: never returns.
 [[noreturn]] void become_companion(const CompanionCommand& companion, pid_t supervisor) {
   detach(supervisor);
-  setsid();  // what it starts can be ended with it
+  setsid();  // so that its own children can be ended with it
   const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int output = fcntl(companion.output, F_DUPFD_CLOEXEC, 1000);
   if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(127);
@@ -182,7 +182,7 @@ void detach(pid_t supervisor) {
 /// In the child, after fork: never returns.
 [[noreturn]] void become(const WorkerCommand& worker, pid_t supervisor) {
   detach(supervisor);
-  // Up and out of the way first, so that no source is overwritten before it was copied.
+  // First move them up and out of the way, so that no source is overwritten before it is copied.
   const int input = fcntl(worker.input, F_DUPFD, 1000);
   const int output = fcntl(worker.output, F_DUPFD, 1000);
   const int error = fcntl(worker.error, F_DUPFD, 1000);
@@ -205,7 +205,7 @@ int64_t monotonic_ms() {
 
 class Supervisor {
  public:
-  /// lease_ms: everything ends without the line "lease" for so long; 0: never.
+  /// lease_ms: everything ends if the line "lease" does not come for this long; 0: never.
   Supervisor(std::vector<WorkerCommand> workers, std::vector<CompanionCommand> companions, int64_t lease_ms)
       : workers_(std::move(workers)),
         companions_(std::move(companions)),
@@ -215,7 +215,7 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor() { kill_all(); }
 
-  /// Returns when no worker runs any more.
+  /// Returns when no worker is running.
   void run() {
     sigset_t child;
     sigemptyset(&child);
@@ -226,7 +226,7 @@ class Supervisor {
     awaiting_start_ = !companion_pids_.empty();
     if (!awaiting_start_) start_rest();
     reap();
-    // The companions go on until the conductor has looked at them.
+    // The companions keep running until the conductor has looked at them.
     while (awaiting_start_ || running_ > 0 || (!released_ && !companion_pids_.empty())) {
       wait_once(signals, lease_ms_ > 0 ? static_cast<int>(std::max<int64_t>(0, lease_end_ms_ - monotonic_ms())) : -1);
       if (lease_ms_ > 0 && monotonic_ms() >= lease_end_ms_) kill_all();
@@ -239,7 +239,7 @@ class Supervisor {
  private:
   static constexpr int64_t kCompanionGrace_ms = 2000;
 
-  /// Waits for an end or the conductor, at most so long; negative: for as long as it takes.
+  /// Waits for a process to end or for the conductor, at most this long; negative: without limit.
   void wait_once(int signals, int timeout_ms) {
     pollfd events[2] = {{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
                         {.fd = signals, .events = POLLIN, .revents = 0}};
@@ -254,7 +254,7 @@ class Supervisor {
     if (events[0].revents != 0) hear();
   }
 
-  /// What the conductor says: start, end, or nothing ever again.
+  /// Handles the conductor's input: start, end, or end of file.
   void hear() {
     char buffer[256];
     const ssize_t count = read(STDIN_FILENO, buffer, sizeof buffer);
@@ -273,7 +273,7 @@ class Supervisor {
     }
   }
 
-  /// Asks the companions to end, so that they tell what they did, and kills those that don't.
+  /// Asks the companions to end, so that they report what they did, and kills those that don't end.
   void end_companions(int signals) {
     for (const auto& [pid, unused] : companion_pids_) kill(pid, SIGTERM);
     const int64_t deadline_ms = monotonic_ms() + kCompanionGrace_ms;
@@ -282,7 +282,7 @@ class Supervisor {
     kill_companions();
   }
 
-  /// With all that they started: they lead sessions of their own.
+  /// Including everything that they started: they lead their own sessions.
   void kill_companions() {
     for (const auto& [pid, unused] : companion_pids_) {
       kill(-pid, SIGKILL);
@@ -292,8 +292,8 @@ class Supervisor {
     companion_pids_.clear();
   }
 
-  /// A daemon's processes may have left its session. Whoever started them is gone, so they are this process's by now;
-  /// in namespaces of their own they would end with it, on the host's network nobody else ends them.
+  /// A daemon's processes may have left its session. Their parent is gone, so they are children of this process by now.
+  /// In own namespaces they would end with it; on the host's network nobody else ends them.
   void end_what_daemons_left() {
     if (!has_daemons_) return;
     for (std::vector<pid_t> left = children(); !left.empty(); left = children()) {
@@ -315,7 +315,7 @@ class Supervisor {
     }
   }
 
-  /// The companions that are no daemons, and the workers.
+  /// Starts the companions that are not daemons, and the workers.
   void start_rest() {
     const pid_t self = getpid();
     start_companions(false);
@@ -327,7 +327,7 @@ class Supervisor {
       ++running_;
       say({{"event", "started"}, {"worker", index}, {"pid", pid}});
     }
-    // Only the workers hold their pipes now: the conductor sees the end of each.
+    // Now only the workers hold their pipes: the conductor sees each of them end.
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     for (const WorkerCommand& worker : workers_) {
       for (const int descriptor : {worker.input, worker.output, worker.error, worker.records}) {
@@ -361,7 +361,7 @@ class Supervisor {
     return event;
   }
 
-  /// Whether the process is a companion.
+  /// Returns whether the process is a companion.
   bool note_companion(pid_t pid, int status) {
     const auto found = companion_pids_.find(pid);
     if (found == companion_pids_.end()) return false;
@@ -395,7 +395,7 @@ class Supervisor {
   bool released_ = false;
 };
 
-/// What is watched for what the trial leaves behind on the host.
+/// Tracks what the trial leaves behind on the host.
 class Leaves {
  public:
   using Names = std::vector<std::string>;
@@ -426,7 +426,7 @@ class Leaves {
 
 json what_leaves(const json& specification, bool isolated) {
   if (isolated) return json::object();
-  // The conductor's end is heard on the standard input; killed together with it, nobody would remove anything.
+  // Standard input shows that the conductor has ended; if this process were killed with it, nobody would clean up.
   prctl(PR_SET_PDEATHSIG, 0);
   return specification.value("leaves", json::object());
 }
@@ -469,8 +469,8 @@ int run_private(const json& specification) {
   int status = 0;
   while (waitpid(inner, &status, 0) < 0 && errno == EINTR) {
   }
-  // At once: there is nothing to undo, and a leak checker's thread could not be made here any more, since what this
-  // process starts belongs to a PID namespace whose first process is gone.
+  // Exit at once: there is nothing to undo, and a leak checker could not start its thread here any more, because what
+  // this process starts belongs to a PID namespace whose first process is gone.
   _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
@@ -478,7 +478,7 @@ int run() {
   const pid_t parent = getppid();
   die_with(parent);
   std::signal(SIGPIPE, SIG_IGN);
-  setsid();  // a Ctrl-C in the terminal is the conductor's to handle
+  setsid();  // the conductor handles Ctrl-C in the terminal
   try {
     const json specification = json::parse(read_line());
     const std::string network = specification.at("network").get<std::string>();

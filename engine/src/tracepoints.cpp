@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kTracepointBytesMax = 4096;
 constexpr std::array kFolders = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 
-/// Mounts tracefs where nobody else sees it, and it is gone with this process.
+/// Mounts tracefs where nobody else sees it; it disappears with this process.
 bool mount_for_us(const char* folder) {
   return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("tracefs", folder, "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, nullptr) == 0;

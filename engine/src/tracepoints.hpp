@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tracepoints of the kernel's scheduler: their numbers, and where in a sample each field lies.
+// The tracepoints of the kernel's scheduler: their numbers, and where each field is in a sample.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,23 @@
 
 namespace lagometer::scheduler {
 
-/// Where a field lies in the bytes of a tracepoint.
+/// Where a field is in a tracepoint's bytes.
 struct Field {
   size_t offset = 0;
   size_t bytes = 0;
 };
 
-/// One tracepoint, as the file `format` of tracefs describes it.
+/// One tracepoint, as described by the file `format` of tracefs.
 struct Tracepoint {
   uint16_t number = 0;
   std::map<std::string, Field, std::less<>> fields;
 };
 
-/// Reads the text of a file `format`. Throws std::runtime_error if a field is missing, or lies beyond what is
-/// plausible.
+/// Reads the text of a file `format`. Throws std::runtime_error if a field is missing or has an implausible position.
 Tracepoint parse_format(std::string_view text, const std::vector<std::string>& needed);
 
-/// Where the tracepoints are described: the mounted tracefs, or one that is mounted for this process alone, which takes
-/// a mount namespace of its own. Throws std::runtime_error with the reason and what to do.
+/// Where the tracepoints are described: the mounted tracefs, or one mounted only for this process, which needs its own
+/// mount namespace. Throws std::runtime_error with the reason and what to do.
 std::string tracing_folder();
 
 /// Reads a tracepoint of `sched`. Throws std::runtime_error.

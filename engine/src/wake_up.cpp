@@ -63,7 +63,7 @@ void watch(Core& core, int priority, Prepared prepared) noexcept {
   }
 }
 
-/// The smallest value that at least this many thousandths of all do not exceed.
+/// The smallest value that is not exceeded by at least this many thousandths of all values.
 int64_t quantile(const std::vector<int64_t>& sorted, size_t thousandths) {
   const size_t rank = (sorted.size() * thousandths + 999) / 1000;
   return sorted[std::max<size_t>(rank, 1) - 1];
@@ -87,7 +87,7 @@ json measure_wake_up(int64_t duration_ns, int priority) {
   for (const int cpu : usable_cpus()) {
     cores.emplace_back();
     cores.back().cpu = cpu;
-    cores.back().late_ns.assign(count, 0);  // touched now: no page fault while it is measured
+    cores.back().late_ns.assign(count, 0);  // touched now, to avoid page faults while measuring
   }
   json warnings = json::array();
   if (mlockall(MCL_CURRENT) != 0) warnings.push_back(std::string("memory not locked: ") + std::strerror(errno));

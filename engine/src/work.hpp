@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a node works on a message: always the same, drawn from a distribution, or from a list.
+// How long a node works on a message: always the same, random from a distribution, or from a list.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct WorkPlan {
   int64_t spread_ns = 0;  ///< normal: standard deviation
   double sigma = 0.0;     ///< lognormal: standard deviation of the logarithm
   uint64_t seed = 0;
-  std::shared_ptr<const std::vector<int64_t>> times_ns = nullptr;  ///< recorded: over and over; not empty
+  std::shared_ptr<const std::vector<int64_t>> times_ns = nullptr;  ///< recorded: repeated; not empty
 };
 
 /// Draws times of work. Neither allocates nor locks.
@@ -28,7 +28,7 @@ class Work {
  public:
   static constexpr auto kMost_ns = static_cast<double>(plan_bounds::Rule::work_ns.high);
 
-  /// `work_ns`: the constant, the normal distribution's mean, the lognormal one's median.
+  /// `work_ns`: the constant, the mean of the normal distribution, the median of the lognormal one.
   Work(const WorkPlan& plan, int64_t work_ns) noexcept : plan_(plan), work_ns_(work_ns), random_(plan.seed) {}
 
   int64_t next_ns() noexcept {
@@ -37,7 +37,7 @@ class Work {
       case WorkKind::constant:
         break;
       case WorkKind::normal:
-        for (;;) {  // truncated: what would be negative is drawn again, on average at most once
+        for (;;) {  // truncated: negative times are drawn again, on average at most once
           const double drawn = centre + static_cast<double>(plan_.spread_ns) * random_.normal();
           if (drawn >= 0.0) return std::llround(std::min(drawn, kMost_ns));
         }

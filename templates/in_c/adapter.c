@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A template to start from, in C, with nothing but the installed headers: messages are copied within a process, the
- * newest are kept, and whoever wants them asks. Built beside its adapter.json by
+/* A template for an adapter in C that needs only the installed headers. It copies messages within a process, keeps the
+ * newest, and is polled (no listener, no waitset). Build it next to its adapter.json with
  *   cc -std=c11 -O2 -shared -fPIC -fvisibility=hidden -I"$(lagometer adapters --include)" adapter.c -o libin_c.so */
 #include <lagometer/plain.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 enum { SHOWN_MAX = 64, PLACE_BYTES = 300, PAYLOAD_BYTES_MAX = 1 << 20 };
 
 struct lagometer_writer {
-  char place[PLACE_BYTES]; /* domain, size, topic: who has the same, meets */
+  char place[PLACE_BYTES]; /* domain, size, topic: endpoints match if it is the same */
   uint64_t max_bytes;
   uint8_t data[];
 };
@@ -19,18 +19,18 @@ struct slot {
 };
 struct lagometer_reader {
   char place[PLACE_BYTES];
-  uint64_t max_bytes, taken, come, depth; /* from number `taken` to before `come` messages wait, `depth` at most */
+  uint64_t max_bytes, taken, come, depth; /* messages `taken` to `come` - 1 are waiting, at most `depth` of them */
   lagometer_reader* next;
-  struct slot* slots; /* depth + SHOWN_MAX, used in turn; behind them lies room for as many messages */
+  struct slot* slots; /* depth + SHOWN_MAX, used in turn; room for as many messages follows them */
 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of what follows, and of every reader's slots */
-static lagometer_reader* readers;                         /* those that are enabled */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* protects `readers` and every reader's slots */
+static lagometer_reader* readers;                         /* the enabled ones */
 
 static const lagometer_plain_abilities abilities = {1u << LAGOMETER_DISPATCH_POLL, 1u << LAGOMETER_BEST_EFFORT,
                                                     1u << LAGOMETER_KEEP_LAST, 1u << LAGOMETER_VOLATILE};
 
-/* A context and a node are the number of their domain, a type is its size. */
+/* A context and a node are just the number of their domain; a type is just its size. */
 static lagometer_status number(uint64_t value, void* out) {
   uint64_t* const made = *(uint64_t**)out = malloc(sizeof *made);
   if (made != NULL) *made = value;
@@ -97,7 +97,7 @@ static lagometer_status commit(lagometer_writer* w, lagometer_message* m) {
   pthread_mutex_lock(&mutex);
   for (lagometer_reader* r = readers; r != NULL; r = r->next) {
     struct slot* const slot = &r->slots[r->come % (r->depth + SHOWN_MAX)];
-    if (strcmp(r->place, w->place) != 0 || slot->shown) continue; /* shown for so long: it is lost */
+    if (strcmp(r->place, w->place) != 0 || slot->shown) continue; /* the slot is still shown: the message is lost */
     memcpy(room(r, slot), w->data, slot->bytes = m->regions[0].size);
     if (++r->come - r->taken > r->depth) ++r->taken;
   }
@@ -129,8 +129,8 @@ static lagometer_status describe(uint32_t kind, const void* object, lagometer_si
   sink(user, lagometer_text("{\"settings\":{},\"paste\":[],\"transport\":{\"within_process\":[\"process\"]}}"));
   return kind == LAGOMETER_OBJECT_ADAPTER ? LAGOMETER_OK : lagometer_made(object);
 }
-/* Required: all but the waitset's five functions at the end, which are null without the dispatch "waitset". What has
- * nothing to do is one of lagometer/plain.h's, which start with lagometer_plain_ or lagometer_free_. */
+/* Required: all but the waitset's five functions at the end, which are null without the dispatch "waitset". Functions
+ * with nothing to do come from lagometer/plain.h; their names start with lagometer_plain_ or lagometer_free_. */
 /* clang-format off */
 static const lagometer_adapter_table table = {
     .size = sizeof table, .abi_version = LAGOMETER_ABI_VERSION, .name = {"in_c", 4}, .probe = probe,

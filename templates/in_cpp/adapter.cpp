@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A template to start from, in C++, with nothing but the installed headers: messages are copied within a process, the
-// newest are kept, and a thread of each reader tells of them. Built beside its adapter.json by
+// A template for an adapter in C++ that needs only the installed headers. It copies messages within a process, keeps
+// the newest, and calls a listener on each reader's own thread. Build it next to its adapter.json with
 //   c++ -std=c++20 -O2 -shared -fPIC -fvisibility=hidden -I"$(lagometer adapters --include)" adapter.cpp -o in_cpp.so
 #include <lagometer/binding.hpp>
 
@@ -15,7 +15,7 @@
 namespace {
 using namespace lagometer;
 
-constexpr uint64_t kShown = 64;  // messages that are looked at, beside those that wait
+constexpr uint64_t kShown = 64;  // messages between take and release, in addition to those that are waiting
 
 struct Context : Plain {
   explicit Context(const lagometer_context_config& config) : domain(config.domain) {
@@ -26,7 +26,7 @@ struct Context : Plain {
 using Node = PlainNode<Context>;
 using Type = PlainType<Context>;
 
-std::mutex mutex;  // of what follows, and of every reader's messages
+std::mutex mutex;  // protects `readers` and every reader's messages
 std::vector<struct Reader*> readers;
 
 struct Endpoint : Plain {
@@ -40,7 +40,7 @@ struct Endpoint : Plain {
       throw Error(LAGOMETER_UNSUPPORTED, "in_cpp is best_effort, with listener or poll; change reliability, dispatch");
   }
   Type& type;
-  std::tuple<uint32_t, std::string, uint64_t> place;  // who has the same, meets
+  std::tuple<uint32_t, std::string, uint64_t> place;  // endpoints match if it is the same
   uint64_t depth;
 };
 
@@ -77,7 +77,7 @@ struct Reader : Endpoint {
     }
     host->thread_end(host->self);
   }
-  /// Called with the lock held. A slot that is shown for so long loses what was to come there.
+  /// Called with the lock held. If the next slot is still shown, the message is lost.
   void receive(const std::vector<uint8_t>& data, uint64_t bytes) {
     Slot& slot = slots[come % slots.size()];
     if (slot.shown) return;
@@ -106,9 +106,9 @@ struct Reader : Endpoint {
   std::vector<Slot> slots;  // used in turn
   lagometer_data_function on_data;
   void* user;
-  uint64_t taken = 0, come = 0;  // from message number `taken` to before `come` they wait, `depth` at most
+  uint64_t taken = 0, come = 0;  // messages `taken` to `come` - 1 are waiting, at most `depth` of them
   std::condition_variable_any news;
-  std::jthread listener;  // the last: it ends before what it uses
+  std::jthread listener;  // the last member: it ends before the members it uses
 };
 
 struct Writer : Endpoint {
@@ -130,8 +130,8 @@ struct Writer : Endpoint {
   std::vector<uint8_t> data;
 };
 
-// Required: all classes and methods that lagometer/binding.hpp lists; Plain, PlainNode, PlainType and PlainTraits have
-// the usual ones. Without the dispatch "waitset" the class is this one.
+// Required: all classes and methods that lagometer/binding.hpp lists; Plain, PlainNode, PlainType and PlainTraits
+// provide the usual ones. Without the dispatch "waitset", use this class.
 struct NoWaitset {
   explicit NoWaitset(Context&) { throw Error(LAGOMETER_UNSUPPORTED, "in_cpp has no waitset"); }
   void attach(Reader&) {}

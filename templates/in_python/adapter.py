@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A template to start from, in Python: messages are copied within the process, the newest are kept, and
-whoever waits for them is woken. It uses lagometer.worker_python.adapter and .arrivals and nothing else of
-lagometer. There is nothing to build: it is the file that `library` names in the adapter.json beside it.
+"""A template for an adapter in Python. It copies messages within the process, keeps the newest, and wakes the
+waiting reader. It uses only lagometer.worker_python.adapter and .arrivals from lagometer. There is nothing to
+build: `library` in the adapter.json next to it names this file.
 
-Required: probe, open_context and every method below. Where there is nothing to do or to tell, say so as here.
+Required: probe, open_context and every method below. If there is nothing to do or to report, do it as here.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from lagometer.worker_python.adapter import (
 from lagometer.worker_python.arrivals import Arrivals, ArrivalsWaitset
 
 TYPES = ("bytes", "fixed")
-_enabled: dict[tuple[int, str, int], list[MyReader]] = {}  # the middleware: who listens where
+_enabled: dict[tuple[int, str, int], list[MyReader]] = {}  # the middleware: the enabled readers, by place
 
 
 def probe(options: Mapping[str, Any]) -> Probe:
-    """Says which version of the middleware this is, and starts nothing."""
+    """Reports the version of the middleware. Starts nothing."""
     del options
     return Probe(version="1", abilities={}, limits={})
 
 
 def open_context(configuration: ContextConfiguration) -> MyContext:
-    """Refuses what it does not know, by name. The interpreter's own options are not among these."""
+    """Rejects unknown options by name. The interpreter's own options are not among these."""
     for key in configuration.options:
         raise AdapterError(f"in_python has no option '{key}': leave it out")
     return MyContext(configuration.domain)
 
 
 def _refuse(endpoint: EndpointConfiguration) -> None:
-    """What the sidecar does not list is refused, never done otherwise."""
+    """Rejects what the sidecar does not list; never substitutes something else."""
     if endpoint.type not in TYPES:
         raise AdapterError(f"in_python has no type '{endpoint.type}'; valid: {', '.join(TYPES)}")
     if endpoint.qos.durability == "transient_local" or endpoint.qos.history == "keep_all":
@@ -63,10 +63,10 @@ class MyWriter:
     def commit(self) -> bool:
         for reader in self._readers:
             reader.arrivals.note(bytes(self._message))
-        return True  # accepted, though it may be lost on the way; False: not accepted now, and gone
+        return True  # accepted, though it may still be lost; False: not accepted now, and gone
 
     def matched_readers(self) -> int:
-        """How many there are; 0 if the middleware can't tell."""
+        """The number of matched readers; 0 if the middleware can't tell."""
         return len(self._readers)
 
     def counters(self) -> dict[str, int]:
@@ -77,7 +77,7 @@ class MyWriter:
 
 
 class MyReader:
-    """One subscriber. `arrivals` has the queue, and wakes whoever waits."""
+    """One subscriber. `arrivals` holds the queue and wakes the waiting thread."""
 
     def __init__(
         self, endpoint: EndpointConfiguration, on_data: Callable[[], None], readers: list[MyReader]
@@ -128,6 +128,6 @@ class MyContext:
         return {"settings": {}, "paste": [], "transport": {"within_process": ["process"]}}
 
     def close(self) -> None:
-        """Nothing of it is called afterwards, and it calls nobody."""
+        """The host calls nothing of it afterwards, and it makes no more callbacks."""
         for reader in self._readers:
             reader.close()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A template to start from, in Rust, with nothing but the installed files: messages are copied within a process, the newest are kept, and whoever wants them asks. Built beside its adapter.json by
+//! A template for an adapter in Rust that needs only the installed files. It copies messages within a process,
+//! keeps the newest, and is polled. Build it next to its adapter.json with
 //!   LAGOMETER="$(lagometer adapters --include)" rustc --edition 2021 -O --crate-type cdylib --crate-name in_rust adapter.rs
 //! Nothing unwinds into C: a panic in an `extern "C"` function ends the process.
 use std::collections::VecDeque;
@@ -20,12 +21,12 @@ mod plain {
     include!(concat!(env!("LAGOMETER"), "/lagometer/plain.rs"));
 }
 
-const SHOWN_MAX: usize = 64; // messages that are looked at, beside those that wait
+const SHOWN_MAX: usize = 64; // messages between take and release, in addition to those that are waiting
 const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
 const ABILITIES: Abilities = Abilities::only(DISPATCH_POLL, BEST_EFFORT, KEEP_LAST, VOLATILE);
 
-type Domain = u32; // a context's and a node's
-type Place = (Domain, u64, String); // with size and topic: who has the same, meets
+type Domain = u32; // of a context and of a node
+type Place = (Domain, u64, String); // domain, size, topic: endpoints match if it is the same
 
 struct Writer {
     place: Place,
@@ -34,11 +35,11 @@ struct Writer {
 struct Reader {
     place: Place,
     depth: usize,
-    waiting: VecDeque<Vec<u8>>, // `depth` at most
+    waiting: VecDeque<Vec<u8>>, // at most `depth`
     spare: Vec<Vec<u8>>,
 }
 type Shared = Arc<Mutex<Reader>>;
-static READERS: Mutex<Vec<(Place, Shared)>> = Mutex::new(Vec::new()); // those that are enabled
+static READERS: Mutex<Vec<(Place, Shared)>> = Mutex::new(Vec::new()); // the enabled ones
 
 extern "C" fn context_create(config: *const ContextConfig, out: Out<ContextHandle>) -> Status {
     let config = plain::whole(config);
@@ -95,7 +96,7 @@ extern "C" fn commit(handle: *mut WriterHandle, message: *mut Message) -> Status
         let mut reader = reader.lock().unwrap();
         let full = reader.waiting.len() == reader.depth;
         let free = if full { reader.waiting.pop_front() } else { reader.spare.pop() };
-        let Some(mut message) = free else { continue }; // all are being looked at: it is lost
+        let Some(mut message) = free else { continue }; // all are between take and release: the message is lost
         message.clear();
         message.extend_from_slice(&writer.data[..bytes]);
         reader.waiting.push_back(message);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the adapters do and how they were set: the conformance matrix, and settings to paste.
+// What the adapters support and their settings: the conformance matrix, and settings to paste.
 
 import type { AbilityVerdict, Settings } from "./data";
 import type { Report } from "./report-data";
@@ -26,7 +26,7 @@ function findingCell(finding: AbilityVerdict | undefined): HTMLElement {
   );
 }
 
-/** Why an ability was not shown, of every adapter and ability that was looked at. */
+/** Why an ability was not shown, for every adapter and ability that was checked. */
 function reasonItems(report: Report): HTMLElement[] {
   return report.conformance.flatMap(({ adapter, findings }) =>
     findings
@@ -37,7 +37,7 @@ function reasonItems(report: Report): HTMLElement[] {
   );
 }
 
-/** The matrix (adapter × ability) of the conformance suite, where the campaign's folder has one. */
+/** The conformance suite's matrix (adapter × ability), if the campaign's folder has one. */
 export function conformanceSection(report: Report): HTMLElement[] {
   if (report.conformance.length === 0) return [];
   const abilities = new Set(
@@ -69,7 +69,7 @@ export function conformanceSection(report: Report): HTMLElement[] {
 }
 
 /**
- * Which cells held these settings: the factors' values in which they differ from the adapter's other cells.
+ * Which cells had these settings: the factors' values in which they differ from the adapter's other cells.
  */
 function where(report: Report, settings: Settings): string {
   const holding = new Set(settings.cells);
@@ -129,7 +129,7 @@ function settingsOf(report: Report, settings: Settings): HTMLElement {
   );
 }
 
-/** An adapter without a difference to show; nothing described is not the same as nothing that differs. */
+/** An adapter without a difference to show; "nothing described" is not the same as "nothing differs". */
 function unchanged(report: Report, adapter: string): HTMLElement {
   const own = report.settings.filter((each) => each.adapter === adapter);
   const objects = [...new Set(own.map((each) => each.object))].join(", ");
@@ -141,7 +141,7 @@ function unchanged(report: Report, adapter: string): HTMLElement {
   return element("p", { class: "quiet" }, element("strong", {}, adapter), `: ${said} (${objects}).`);
 }
 
-/** Whether there is more to show of these settings than that all are the default. */
+/** Whether there is more to show about these settings than that all are the default. */
 function speaks(settings: Settings): boolean {
   return (
     settings.paste.length > 0 ||

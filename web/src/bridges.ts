@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes take that pass messages on into another domain, or to another adapter.
+// The time that nodes take to pass messages on to another domain or another adapter.
 import type { Bridge } from "./cell-data";
 import { element, headedTable, numberCell, scrolled, section } from "./dom";
 import { bytesText, durationText, numberText, shareText } from "./format";
@@ -21,7 +21,7 @@ function nameOf({ node, process }: Bridge): string {
   return node === process ? node : `${node} in ${process}`;
 }
 
-/** Null where no cell has a bridge. */
+/** Null if no cell has a bridge. */
 export function bridgesSection(report: Report): HTMLElement | null {
   if (report.bridges.length === 0) return null;
   const rows = report.bridges.map((each) =>

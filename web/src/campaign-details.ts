@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The campaign itself: what it was and how it went, the machine that it ran on, and the method.
+// The campaign itself: its parameters and how it went, the machine that it ran on, and the method.
 
 import type { Fact, MachineFloor } from "./data";
 import type { Report } from "./report-data";
@@ -16,7 +16,7 @@ export function headLine(report: Report, themeButton: HTMLElement): HTMLElement 
     campaign.state === "finished"
       ? null
       : element("strong", { class: "state" }, `campaign ${campaign.state}`);
-  // The version of a bare transport is the kernel's: it stands under the machine.
+  // The version of a bare transport is the kernel's, which is listed under the machine.
   const bare = new Set(report.cells.filter((cell) => cell.bare).map((cell) => cell.adapter));
   const named = Object.entries(campaign.versions).filter(([name]) => !bare.has(name));
   const versions = named.map(([name, version]) => `${name} ${version}`);
@@ -160,7 +160,7 @@ const METHOD: [string, string][] = [
   ],
 ];
 
-/** The study's own text, folded; null where the campaign did not keep it. */
+/** The study's own text, folded; null if the campaign did not keep it. */
 function studyPart(text: string): HTMLElement | null {
   if (text === "") return null;
   const summary = element("summary", {}, "the study, as it was run");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of whole cells: deadlines, tails with lost messages as infinite, load beside the workers.
+// Tables of whole cells: deadlines, tails with lost messages as infinite, load next to the workers.
 
 import type { Deadline, Interference, LostQuantile, LostTail } from "./cell-data";
 import type { Report } from "./report-data";
@@ -62,7 +62,7 @@ function table(id: string, label: string, heads: Head[], rows: HTMLElement[]): H
   return scrolled(label, headedTable({ id, class: "cell-table" }, cells, rows));
 }
 
-/** A section whose rows are those of the edge that was chosen. */
+/** A section whose rows belong to the chosen edge. */
 function edgeView(id: string, title: string, none: string, make: (context: Context) => HTMLElement[]): View {
   const body = element("div");
   return {
@@ -81,10 +81,7 @@ const COST: Head = {
   meaning: "CPU time of all workers and daemons per delivered message: the median over trials",
 };
 
-/**
- * A share in two digits of it, or near the whole of what is missing: one message that was in time is not
- * none.
- */
+/** A share in two digits; near the whole, two digits of what is missing: one message in time is not zero. */
 export function missedText(share: number | null): string {
   return share !== null && share > 0.9 ? wholeText(share) : shareText(share);
 }
@@ -164,7 +161,7 @@ function deadlineView(found: Deadline[]): View {
   });
 }
 
-/** The ends of an interval either of which may be infinite. */
+/** The ends of an interval; either may be infinite. */
 export function openIntervalText(low: number | null, high: number | null): string {
   if (low === null) return INFINITE;
   return high === null ? `${durationText(low)}–${INFINITE}` : intervalText(low, high);
@@ -191,7 +188,7 @@ function lostRow(each: LostTail): HTMLElement {
   );
 }
 
-/** 0.99931 as `99.931 %`: what is missing from the whole is what counts. */
+/** 0.99931 as `99.931 %`: what counts is how much is missing from the whole. */
 export function wholeText(share: number): string {
   const missing = Number((100 * (1 - share)).toPrecision(9));
   const digits = missing === 0 ? 0 : Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(missing))));
@@ -240,7 +237,7 @@ function lostView(found: LostTail[]): View {
   );
 }
 
-/** What load achieved per second: bytes in megabytes, else a count. */
+/** What load achieved per second: bytes in megabytes, otherwise a count. */
 export function achievedText(perSecond: number | null, unit: string): string {
   if (perSecond === null) return ABSENT;
   return unit === "bytes"
@@ -248,7 +245,7 @@ export function achievedText(perSecond: number | null, unit: string): string {
     : `${countText(Math.round(perSecond))}${THIN_SPACE}/s`;
 }
 
-/** Both ends of an interval as text; null where there is none. */
+/** Both ends of an interval as text; null if there is no interval. */
 function rangeText(
   low: number | null,
   high: number | null,
@@ -305,7 +302,7 @@ function loadView(found: Interference[]): View {
   ]);
 }
 
-/** The tables that the campaign has something for. */
+/** The tables for which the campaign has data. */
 export function cellTableViews(report: Report): View[] {
   return [
     ...(report.deadlines.length > 0 ? [deadlineView(report.deadlines)] : []),

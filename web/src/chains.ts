@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named chains of each cell, and what their time is made of.
+// Named chains of each cell, and how their time is split up.
 import type { ChainRow } from "./cell-data";
 import { cellHead, element, headedTable, numberCell, scrolled, section } from "./dom";
 import { durationText } from "./format";
@@ -39,7 +39,7 @@ function chainsPart(report: Report): HTMLElement[] {
   ];
 }
 
-/** Named ways through the graphs; nothing where no workload names one. */
+/** Named paths through the graphs; nothing if no workload names one. */
 export function chainsSection(report: Report): HTMLElement | null {
   const parts = chainsPart(report);
   return parts.length === 0 ? null : section("chains", "Chains", ...parts);

@@ -12,7 +12,7 @@ export interface TipLine {
 }
 
 export interface ChartParts {
-  /** What the chart shows, for those who don't see it; its numbers are in the table below. */
+  /** What the chart shows, for screen readers; its numbers are in the table below. */
   description: string;
   data: uPlot.AlignedData;
   series: uPlot.Series[];
@@ -31,7 +31,7 @@ export interface ChartParts {
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 
-/** What is marked within a decade, where the scale spans fewer decades than this. */
+/** The marks within a decade, if the scale spans fewer decades than this. */
 const STEPS: [number, number[]][] = [
   [0.7, [1, 1.5, 2, 3, 4, 5, 6, 8]],
   [1.2, [1, 2, 3, 5, 7]],
@@ -39,7 +39,7 @@ const STEPS: [number, number[]][] = [
   [4, [1, 3]],
 ];
 
-/** Powers of ten of a logarithmic scale, with 2 and 5 between where there are few. */
+/** Powers of ten of a logarithmic scale, with 2 and 5 in between if there are few. */
 export function logSplits(min: number, max: number): number[] {
   const decades = Math.log10(max / min);
   const [, steps] = STEPS.find(([fewer]) => decades < fewer) ?? [Infinity, [1]];
@@ -68,7 +68,7 @@ function axes(parts: ChartParts): uPlot.Axis[] {
   const { muted, line } = theme();
   const common = { stroke: muted, font: FONT, labelFont: FONT, labelSize: 22 };
   const grid = { stroke: line, width: 1 };
-  // uPlot would drop labels of logarithmic scales that are no powers; ours are few and chosen.
+  // uPlot would drop labels of logarithmic scales that are not powers; ours are few and chosen.
   const filter = (_chart: uPlot, splits: number[]): number[] => splits;
   const ticks = { stroke: line, width: 1, size: 4 };
   return [
@@ -104,7 +104,7 @@ export function linearSplits(min: number, max: number): number[] {
   return splits;
 }
 
-/** The box beside the cursor. */
+/** The box next to the cursor. */
 function tipPlugin(parts: ChartParts): uPlot.Plugin {
   const box = element("div", { class: "tip", hidden: true });
   return {
@@ -140,7 +140,7 @@ function tipPlugin(parts: ChartParts): uPlot.Plugin {
   };
 }
 
-/** Which way a key goes: 1 to the right, -1 to the left, 0 for any other key. */
+/** The direction of a key: 1 to the right, -1 to the left, 0 for any other key. */
 export function arrowStep({ key }: KeyboardEvent): number {
   if (key === "ArrowRight") return 1;
   return key === "ArrowLeft" ? -1 : 0;
@@ -157,7 +157,7 @@ function moveByKeys(chart: uPlot, event: KeyboardEvent): void {
   chart.setCursor({ left: chart.valToPos(xs[next] ?? 0, "x"), top: chart.over.clientHeight / 3 });
 }
 
-/** A 95 % interval: a broad, pale bar between its ends. The context has the line's colour already. */
+/** A 95 % interval: a broad, pale bar between its ends. The context already has the line's colour. */
 export function drawInterval(
   chart: uPlot,
   context: CanvasRenderingContext2D,
@@ -180,7 +180,9 @@ export interface Chart {
   destroy: () => void;
 }
 
-/** Draws a chart into a new element inside `parent` (which must be in the page: its width is asked for). */
+/**
+ * Draws a chart into a new element inside `parent` (which must be in the page, because its width is needed).
+ */
 export function drawChart(parent: HTMLElement, parts: ChartParts): Chart {
   const node = element("div", {
     class: "chart",
@@ -226,7 +228,8 @@ export function drawChart(parent: HTMLElement, parts: ChartParts): Chart {
 }
 
 /**
- * Runs drawing code within the plot area, in CSS pixels times the device's ratio as the canvas wants them.
+ * Runs drawing code within the plot area, in CSS pixels times the device's pixel ratio, as the canvas
+ * expects.
  */
 export function clipped(
   chart: uPlot,

@@ -65,7 +65,7 @@ function headline(report: ComparisonReport, themeButton: HTMLElement): HTMLEleme
   );
 }
 
-/** One campaign's own figure, and below it its 95 % interval where the samples support one. */
+/** One campaign's own figure and, below it, its 95 % interval if the samples support one. */
 function side(value: number | null, low: number | null, high: number | null): HTMLElement {
   if (low === null || high === null) return element("td", { class: "number" }, durationText(value));
   const attributes = { class: "number", "data-own-low": String(low), "data-own-high": String(high) };
@@ -176,7 +176,7 @@ function control(report: ComparisonReport): HTMLElement | null {
   return element("p", { class: "lead" }, `The control (the machine itself): ${said.join("; ")}.`);
 }
 
-/** The cells that are not in the chart, by what is in the way. */
+/** The cells that are not in the chart, by reason. */
 function refused(report: ComparisonReport): HTMLElement[] {
   const reasons = new Map<string, string[]>();
   for (const cell of report.cells) {
@@ -190,7 +190,7 @@ function refused(report: ComparisonReport): HTMLElement[] {
   return [element("h3", {}, "Not comparable"), element("ul", { class: "reasons" }, ...items)];
 }
 
-/** Builds the page; returns what draws the chart again when the ground's colour changes. */
+/** Builds the page; returns a function that redraws the chart when the background colour changes. */
 export function comparisonPage(
   main: HTMLElement,
   report: ComparisonReport,

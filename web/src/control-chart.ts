@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the machine stayed the same: the control cell over the campaign, the load below it, the long trials
-// beside it.
+// next to it.
 
 import type uPlot from "uplot";
 import { clipped, drawChart, linearSplits, type Chart } from "./chart";
@@ -24,7 +24,7 @@ function measured(control: Control): Measured[] {
   return control.trials.filter((each): each is Measured => each.valid && each.latency_p50_ns !== null);
 }
 
-/** The blocks' median, with 5 % on either side as a scale for the eye. */
+/** The blocks' median, with 5 % on either side as a visual scale. */
 function drawTolerance(chart: uPlot, middle: number): void {
   const colours = theme();
   clipped(chart, (context, pixel) => {
@@ -111,7 +111,7 @@ function drawControl(control: Control, end: number, parent: HTMLElement): Chart 
   });
 }
 
-/** A bar a trial: what of all CPUs' time was spent, and what a hypervisor took. */
+/** A bar per trial: how much of all CPUs' time was used, and how much a hypervisor took. */
 function drawLoad(load: Load[], end: number, parent: HTMLElement): Chart | null {
   if (load.length === 0) return null;
   const colours = theme();
@@ -204,7 +204,7 @@ const PLACES: Record<string, string> = {
   beyond: "beyond all short ones",
 };
 
-/** What the short trials say, with its interval: `50.3 µs (49.8–50.9 µs)`. */
+/** The result of the short trials, with its interval: `50.3 µs (49.8–50.9 µs)`. */
 function shortText(value: number | null, low: number | null, high: number | null): string {
   return `${durationText(value)}${low === null || high === null ? "" : ` (${intervalText(low, high)})`}`;
 }
@@ -217,7 +217,7 @@ function longFigure(figure: LongFigure): string[] {
   return [durationText(long), shortText(short, figure.low_ns, figure.high_ns), change, place];
 }
 
-/** Whether short trials measure the same as a long one. */
+/** Whether short trials give the same result as a long one. */
 function longTable(trials: LongTrial[]): HTMLElement {
   const rows = trials.map((each) => {
     const short = shortText(
@@ -242,7 +242,7 @@ function longTable(trials: LongTrial[]): HTMLElement {
   );
 }
 
-/** Whether the long trials agree with the short ones, in a sentence, and each that does not. */
+/** Whether the long trials agree with the short ones, in a sentence, and each one that does not. */
 function longRemarks(trials: LongTrial[]): HTMLElement[] {
   const judged = trials.flatMap((each) => [each.p50.place, each.p99.place]).filter((each) => each !== null);
   if (trials.length === 0) return [];
@@ -273,7 +273,7 @@ function longRemarks(trials: LongTrial[]): HTMLElement[] {
   ];
 }
 
-/** What the parts of the drawings stand for. */
+/** The legend of the drawings. */
 function noteOf(control: Control): string {
   const parts: string[] = [];
   if (control.trials.length > 0) {

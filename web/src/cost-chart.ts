@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latency against what it costs: CPU time per message. Busy polling is fast, and here one sees what it takes
-// for that.
+// Latency against its cost: CPU time per message. Busy polling is fast, and this shows what it costs.
 
 import type uPlot from "uplot";
 import { clipped, drawChart, drawInterval, logRange, logSplits, type Chart, type TipLine } from "./chart";
@@ -21,7 +20,7 @@ interface Point {
   latencyNs: number;
 }
 
-/** A point for each cell that has both figures, an adapter's in the order of payloads. */
+/** A point for each cell that has both figures; an adapter's points in the order of payloads. */
 function pointsOf(context: Context): Point[] {
   const payloads = payloadsOf(selectedCells(context.model, context.state.facets));
   return linesOf(context, payloads).flatMap(({ adapter, look, rows }) =>

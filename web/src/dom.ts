@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes elements. Text goes in as text nodes only, so nothing that a campaign contains is ever read as
-// markup.
+// Creates elements. Text is only inserted as text nodes, so nothing in a campaign is ever parsed as markup.
 
 export type Child = Node | string | null;
 type Attributes = Record<string, string | boolean | EventListener>;
 
-/** An element with attributes (`onclick` and the like take a function) and children. */
+/** Creates an element with attributes (`onclick` and the like take a function) and children. */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -21,7 +20,7 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** The parts of a sentence: what stands between backticks is code. An odd backtick stays as it is. */
+/** The parts of a sentence: text between backticks is code. An odd backtick stays as it is. */
 export function codeParts(text: string): { code: boolean; text: string }[] {
   const parts = text.split("`");
   if (parts.length % 2 === 0) return [{ code: false, text }];
@@ -30,7 +29,7 @@ export function codeParts(text: string): { code: boolean; text: string }[] {
     .filter((part) => part.text !== "");
 }
 
-/** A sentence with its code as such. */
+/** A sentence with its code marked up. */
 export function sentence(text: string): Child[] {
   return codeParts(text).map((part) => (part.code ? element("code", {}, part.text) : part.text));
 }
@@ -74,8 +73,8 @@ export function choice(
 }
 
 /**
- * Copies text that is made when it is asked for; where the browser forbids it, the text is shown to be copied
- * by hand.
+ * Copies text that is created on demand; if the browser forbids copying, shows the text so that it can be
+ * copied by hand.
  */
 export function linkButton(label: string, text: () => string): HTMLElement {
   const button = element("button", { type: "button", class: "copy" }, label);
@@ -131,7 +130,7 @@ export function check(
   return element("label", { class: "check" }, input, label);
 }
 
-/** A table below one row of heads; a head that is more than its text comes as an element. */
+/** A table below one row of headers; a header that is more than text is passed as an element. */
 export function headedTable(
   attributes: Attributes,
   heads: (string | HTMLTableCellElement)[],
@@ -148,7 +147,7 @@ export function headedTable(
   );
 }
 
-/** The head of a row that is about a cell of the campaign. */
+/** The header of a row about a cell of the campaign. */
 export function cellHead(cell: string): HTMLTableCellElement {
   return element("th", { scope: "row" }, element("code", {}, cell));
 }
@@ -157,18 +156,18 @@ export function numberCell(text: string): HTMLTableCellElement {
   return element("td", { class: "number" }, text);
 }
 
-/** A frame that scrolls, by keys too, where a table is wider than the page. */
+/** A frame that scrolls, also by keys, if a table is wider than the page. */
 export function scrolled(label: string, table: HTMLTableElement): HTMLElement {
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table);
 }
 
-/** The ids of cells, one a line. */
+/** The ids of cells, one per line. */
 export function cellList(cells: string[]): HTMLElement {
   const items = cells.map((cell) => element("li", {}, element("code", {}, cell)));
   return element("ul", { class: "cells" }, ...items);
 }
 
-/** A chart's numbers as text, folded. The first column heads its row. */
+/** A chart's numbers as text, folded. The first column is the row header. */
 export function numbers(title: string, heads: string[], rows: string[][]): HTMLElement {
   const filled = rows.map(([name, ...values]) => {
     const head = element("th", { scope: "row" }, name ?? "");

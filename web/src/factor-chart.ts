@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// p50 against a factor of the reader's choice, a line for each value of another: latency over rate per
-// payload, over nodes per rate, as the papers draw it; or by how much each line differs from one of them, as
-// reliable from best effort.
+// p50 against a factor that the reader chooses, with a line for each value of another factor: latency over
+// rate per payload, or over nodes per rate, as papers draw it; or by how much each line differs from one of
+// them, such as reliable from best effort.
 
 import { axesOf, factorOf, linesBy } from "./axes";
 import { drawChart, logRange, type Chart, type TipLine } from "./chart";
@@ -17,10 +17,7 @@ import type { Context, View } from "./view";
 interface Line {
   name: string;
   rows: (Row | null)[];
-  /**
-   * What is drawn at each place: p50 in ns, or its relative difference from the line that the others are held
-   * against.
-   */
+  /** What is drawn at each point: p50 in ns, or its relative difference from the reference line. */
   values: (number | null)[];
 }
 
@@ -28,7 +25,7 @@ interface DrawnLine extends Line {
   look: Look;
 }
 
-/** The cells that fit the page's choice in every factor but the two of the chart. */
+/** The cells that match the page's choice in every factor except the two of the chart. */
 export function chosen(model: Model, state: State): Cell[] {
   const free = [factorOf(state.axis), state.by];
   const wanted: Record<string, string> = { ...state.facets };
@@ -173,14 +170,14 @@ export function tableRows(lines: Line[], axis: string, places: number[], relativ
   );
 }
 
-/** Around what is drawn, with 0 in it. */
+/** The range of what is drawn, always including 0. */
 function paddedRange(values: number[]): [number, number] {
   const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
   const room = Math.max(0.02, 0.08 * (high - low));
   return [low - room, high + room];
 }
 
-/** The choice of both axes, and of the adapter where lines are something else; payloads likewise. */
+/** The choice of both axes, of the adapter if lines are something else, and likewise of the payload. */
 function controls({ model, state, change }: Context): HTMLElement {
   const option = (name: string): { value: string; label: string } => ({
     value: name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What failed, was disturbed, saturated or excluded, each with its reason.
+// What failed, was disturbed, saturated or excluded, with its reason.
 
 import type { Queue, Saturated } from "./cell-data";
 import type { Failure, Preemption, WithoutNoise } from "./data";
@@ -49,7 +49,7 @@ function changeText(share: number | null): string {
   return `${share < 0 ? "−" : "+"}${(100 * Math.abs(share)).toPrecision(2)} %`;
 }
 
-/** What was seen of switches over all trials, in sentences. */
+/** What was observed about context switches over all trials, in sentences. */
 function preemptionText(found: Preemption): string {
   const sentences = [
     `In ${String(found.trials_above)} of ${String(found.trials)} valid trials threads were switched out ` +
@@ -69,7 +69,7 @@ function preemptionText(found: Preemption): string {
   return sentences.join(" ");
 }
 
-/** How much threads were switched out, how much that moved the figures, and which trials stand out. */
+/** How long threads were switched out, how much that changed the figures, and which trials stand out. */
 function preemptionPart(report: Report): HTMLElement[] {
   const found = report.preemption;
   if (found === null) return [];
@@ -102,7 +102,7 @@ function queueItem(queue: Queue): HTMLElement {
   return element("li", { "data-cell": queue.cell }, element("code", {}, queue.cell), said);
 }
 
-/** Cells in which a queue builds up: what they say of time depends on how long a trial is. */
+/** Cells in which a queue builds up: their times depend on how long a trial is. */
 function queuePart(report: Report): HTMLElement[] {
   if (report.queues.length === 0) return [];
   const said =
@@ -146,14 +146,14 @@ function noiseRow(each: WithoutNoise): HTMLElement {
   );
 }
 
-/** The cells without any quiet trial; empty where there are none. */
+/** The cells without any quiet trial; empty if there are none such. */
 function alwaysDisturbedText(report: Report): string {
   const summaries = report.rows.filter((row) => row.trial === null && row.edge === END_TO_END);
   const disturbed = summaries.filter((row) => row.trials > 0 && row.trials_noisy === row.trials).length;
   return disturbed === 0 ? "" : ` In ${countOf(disturbed, "cell", "cells")} every valid trial was disturbed.`;
 }
 
-/** What the disturbed trials make of each cell: its figures with them, as they are elsewhere, and without. */
+/** How the disturbed trials affect each cell: its figures with them, as shown elsewhere, and without them. */
 function noisePart(report: Report): HTMLElement[] {
   const always = alwaysDisturbedText(report);
   const title = "With and without the disturbed trials";
@@ -220,7 +220,7 @@ function failureItem({ cell, trial, reasons, log }: Failure): HTMLElement {
   return element("li", {}, element("code", {}, cell), said, folded);
 }
 
-/** A reason and the cells that it excludes, for each reason. */
+/** Each reason, and the cells that it excludes. */
 function exclusionItems(report: Report): HTMLElement[] {
   const cellsOf = new Map<string, string[]>();
   for (const { cell, reason } of report.exclusions) {

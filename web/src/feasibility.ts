@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is possible at all, over payload, in a study with a deadline.
+// What is feasible at all, over payload, in a study with a deadline.
 import type { Feasible } from "./cell-data";
 import { cellHead, element, headedTable, scrolled, section } from "./dom";
 import { ABSENT, sizeText } from "./format";
@@ -11,7 +11,7 @@ function verdictCell(found: Feasible | undefined): HTMLElement {
   return element("td", attributes, found.verdict + (found.initial_loss === true ? "*" : ""));
 }
 
-/** Null where the study has no deadline, or one payload alone. */
+/** Null if the study has no deadline, or only one payload. */
 export function feasibilitySection(report: Report): HTMLElement | null {
   const lines = report.feasibility;
   if (lines.length === 0) return null;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was found: what happened in which cells, the number that shows it, what to change, and the source.
+// The findings: what happened in which cells, the number that shows it, what to change, and the source.
 
 import type { Finding } from "./data";
 import type { Report } from "./report-data";
@@ -45,7 +45,7 @@ function item(group: Finding[]): HTMLElement {
   );
 }
 
-/** Null where nothing was found. */
+/** Null if there are no findings. */
 export function findingsSection(report: Report): HTMLElement | null {
   if (report.findings.length === 0) return null;
   return section(

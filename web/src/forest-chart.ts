@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forest plot: a row per cell and quantity, the ratio as a marker on its interval. Drawn as SVG, so that
-// it prints sharp.
+// it prints sharply.
 
 import type { ComparedCell, ComparedQuantity } from "./comparison-data";
 import { element } from "./dom";
@@ -13,7 +13,7 @@ const GAP = 12;
 const REACH_MIN = 0.01; // of the logarithm: at least ±1 %
 const REACH_MAX = Math.log(4);
 
-/** How far the axis goes to both sides, as a logarithm: all intervals are in it, as far as sensible. */
+/** How far the axis extends to both sides, as a logarithm: it contains all intervals, as far as sensible. */
 export function reachOf(cells: ComparedCell[]): number {
   const found = cells.flatMap(({ quantities }) =>
     quantities.flatMap(({ low, high, ratio }) => [low, high, ratio]),
@@ -78,7 +78,7 @@ function row(found: ComparedQuantity, y: number, frame: Frame): SVGElement[] {
   return [name, group];
 }
 
-/** Draws the plot into `parent`, in place of what was there. */
+/** Draws the plot into `parent`, replacing its content. */
 export function forest(parent: HTMLElement, cells: ComparedCell[]): void {
   const colours = theme();
   const width = Math.max(280, parent.clientWidth);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as people read them. Three significant digits: a latency is never known better than that from one
-// trial.
+// Numbers for humans. Three significant digits: one trial never gives a latency more precisely than that.
 
 const THIN_SPACE = "\u202f";
 export const ABSENT = "–";
@@ -53,14 +52,14 @@ export function intervalText(lowNs: number, highNs: number): string {
   return `${end(lowNs)}–${end(highNs)}${THIN_SPACE}${unit}`;
 }
 
-/** How a figure is shown that is no duration; null for one that is. */
+/** How a figure is shown that is not a duration; null for a duration. */
 function plainText(figure: string): ((value: number | null) => string) | null {
   if (figure.startsWith("times_")) return ratioText;
   if (figure.endsWith("_share")) return shareText;
   return figure.endsWith("_hz") ? rateText : null;
 }
 
-/** Both ends of a figure's interval in the unit that the figure's name tells. */
+/** Both ends of a figure's interval, in the unit that the figure's name implies. */
 export function endsText(figure: string, low: number, high: number): string {
   const show = plainText(figure);
   if (show === null) return intervalText(low, high);
@@ -94,7 +93,7 @@ export function roundDurationText(valueNs: number): string {
   return `${String(Number(digits))}${THIN_SPACE}${unit}`;
 }
 
-/** A count with its thousands apart. */
+/** A count with a thousands separator. */
 export function countText(value: number | null): string {
   return value === null ? ABSENT : String(value).replace(/\B(?=(\d{3})+(?!\d))/g, THIN_SPACE);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The campaign at a glance: every adapter beside the machine's own floor, at up to three payloads.
+// The campaign at a glance: every adapter next to the machine's own floor, at up to three payloads.
 
 import type { Glance, GlanceFigure, GlanceRow } from "./data";
 import { element, scrolled, section } from "./dom";
@@ -24,7 +24,7 @@ function number(
   );
 }
 
-/** A figure, and below it its 95 % interval where it has one. */
+/** A figure and, below it, its 95 % interval if it has one. */
 function withInterval(figure: GlanceFigure, name: Named, place = ""): HTMLElement {
   const value = figure[name];
   const show = name.startsWith("times") ? threeDigits : durationText;
@@ -65,7 +65,7 @@ function rowOf(row: GlanceRow, settings: boolean): HTMLElement {
   );
 }
 
-/** Null where the campaign has nothing to set side by side. */
+/** Null if the campaign has nothing to compare. */
 export function glanceSection(glance: Glance | null): HTMLElement | null {
   if (glance === null) return null;
   const settings = glance.rows.some((row) => row.settings !== "");

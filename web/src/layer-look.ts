@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours of layers: one hue for each part of the way, paler for what belongs to it, so that sending, the
-// kernel, receiving, waking and taking are told apart at a glance. What is unattributed is an empty box.
+// Colours of layers: one hue for each part of a message's path, with paler shades for its sublayers, so that
+// sending, the kernel, receiving, waking and taking can be told apart at a glance. Unattributed time is an
+// empty box.
 
 import { isDark } from "./palette";
 
@@ -18,7 +19,7 @@ const NODE: Hue = { light: "#5b5bd0", dark: "#a9a9ff" };
 const ROS2: Hue = { light: "#7a4a22", dark: "#c79a6b" };
 const OURS: Hue = { light: "#767d87", dark: "#8b93a0" };
 
-/** In the order in which a message goes through them. */
+/** In the order in which a message passes through them. */
 const LAYERS: Record<string, [Hue, number]> = {
   benchmark: [OURS, 0.8],
   rclcpp_publish: [ROS2, 1],
@@ -49,7 +50,7 @@ const LAYERS: Record<string, [Hue, number]> = {
   callback: [ROS2, 0.3],
   computation: [NODE, 1],
   idle: [NODE, 0.25],
-  // Categories of Kronauer et al., and the parts that Maruyama et al. have.
+  // Categories of Kronauer et al., and the parts in Maruyama et al.
   common: [ROS2, 1],
   conversion_out: [SENDING, 0.45],
   rmw: [ROS2, 0.5],
@@ -67,14 +68,14 @@ export interface LayerLook {
   opacity: number;
 }
 
-/** Null for what is unattributed, or unknown to this page. */
+/** Null for unattributed time and for layers unknown to this page. */
 export function layerLook(layer: string): LayerLook | null {
   const known = LAYERS[layer];
   if (known === undefined) return null;
   return { colour: isDark() ? known[0].dark : known[0].light, opacity: known[1] };
 }
 
-/** Layers in the order of the way; what is unattributed comes last. */
+/** Layers in the order of the path; unattributed time comes last. */
 export function inOrder(layers: Iterable<string>): string[] {
   const order = Object.keys(LAYERS);
   const place = (layer: string): number => (order.includes(layer) ? order.indexOf(layer) : order.length);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which layers the time of each cell goes: bars of one scale, stacked, against payload, rate, chain
-// length, adapter or policy; or in which categories of two papers.
+// In which layers the time of each cell is spent: stacked bars on one scale, against payload, rate, chain
+// length, adapter or policy; or in the categories of two papers.
 
 import type { Cell } from "./data";
 import { choice, element, numbers, section } from "./dom";
@@ -18,7 +18,7 @@ import { layerLegend } from "./ways";
 const BAR = 22;
 const AGAINST = ["payload_bytes", "rate_hz", "workload", "adapter", "reliability", "depth"];
 
-/** What the bars are stacked of: their parts, and what is said of each bar. */
+/** What the bars are stacked from: their parts, and the text of each bar. */
 interface Shown {
   label: string;
   parts: (layers: CellLayers) => LayerMean[];
@@ -54,12 +54,12 @@ function conversions(each: CellLayers): string {
 
 export interface LayerGroup {
   title: string;
-  /** Groups of one scale can be held against each other: those of one payload, as in a paper's panels. */
+  /** Groups on one scale can be compared: those of one payload, as in a paper's panels. */
   scale: string;
   bars: { label: string; layers: CellLayers }[];
 }
 
-/** What the bars may be held against: factors of which the cells with layers have several values. */
+/** What the bars can be compared over: factors of which the cells with layers have several values. */
 export function againstOf(report: Report): string[] {
   const measured = new Set(report.layers.map((each) => each.cell));
   const cells = report.cells.filter((cell) => measured.has(cell.id));
@@ -67,7 +67,7 @@ export function againstOf(report: Report): string[] {
 }
 
 /**
- * Cells that differ in nothing but one factor, in the order of its values; those that fit the page's choice.
+ * Cells that differ only in one factor, in the order of its values; only those that match the page's choice.
  */
 export function groupsOf(report: Report, against: string, facets: Record<string, string>): LayerGroup[] {
   const found = new Map(report.layers.map((each) => [each.cell, each]));
@@ -103,7 +103,7 @@ export function longestOf(groups: LayerGroup[]): Map<string, number> {
   return found;
 }
 
-/** Groups come in the order in which the study names their first cells. */
+/** Groups are in the order in which the study names their first cells. */
 function order(report: Report, group: LayerGroup): number {
   return Math.min(
     ...group.bars.map(({ layers }) => report.cells.findIndex((cell) => cell.id === layers.cell)),
@@ -189,7 +189,7 @@ function draw(model: Model, against: string, facets: Record<string, string>, sho
   return [layerLegend(names), ...parts, tableOf(groups, shown), ...schedulingParts(model.report, facets)];
 }
 
-/** An empty place where no cell has layers. */
+/** A placeholder if no cell has layers. */
 export function layersView(report: Report): View {
   const root = element("div", {});
   if (report.layers.length === 0) return { root, update: () => undefined };

@@ -20,7 +20,7 @@ export function nines(probability: number): number {
   return -Math.log10(1 - probability);
 }
 
-/** Best and worst CPU at the quantiles that the floor's measurement tells. */
+/** Best and worst CPU at the quantiles in the floor's measurement. */
 export function floorRows(floor: MachineFloor): FloorRow[] {
   const names = [[0.5, "p50_ns"] as const, [0.99, "p99_ns"] as const, [0.999, "p999_ns"] as const];
   return names.flatMap(([probability, name]) => {
@@ -30,12 +30,12 @@ export function floorRows(floor: MachineFloor): FloorRow[] {
   });
 }
 
-/** The floor at p99, where charts of a p99 show it below. */
+/** The floor at p99, for charts of a p99 to show below it. */
 export function tailFloor(floor: MachineFloor | null): FloorRow | null {
   return floor === null ? null : (floorRows(floor).find(({ probability }) => probability === 0.99) ?? null);
 }
 
-/** `the machine's wake-up p99  5.20–6.10 µs`, for the box beside a cursor. */
+/** `the machine's wake-up p99  5.20–6.10 µs`, for the box next to a cursor. */
 export function tailText(tail: FloorRow): string {
   return `the machine's wake-up p99  ${intervalText(tail.best, tail.worst)}`;
 }

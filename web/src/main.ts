@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the data that lies in the page, and draws it again whenever the reader chooses something else.
+// Reads the data in the page, and redraws it whenever the reader chooses something else.
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
@@ -44,7 +44,7 @@ function readPage(): Page {
   return report;
 }
 
-/** The choice that holds for the whole page: the edge, and one value of each factor that varies. */
+/** The choice for the whole page: the edge, and one value of each factor that varies. */
 function barView(): View {
   const root = element("div", { class: "bar controls", role: "group", "aria-label": "What is shown" });
   return {
@@ -74,13 +74,13 @@ function applyTheme(wanted: State["theme"]): void {
   document.documentElement.dataset["theme"] = dark ? "dark" : "light";
 }
 
-/** Whether the two differ in nothing but what the table alone reads. */
+/** Whether the two differ only in what the table alone reads. */
 function onlyTableChanges(one: State, other: State): boolean {
   const keys = (Object.keys(one) as (keyof State)[]).filter((name) => one[name] !== other[name]);
   return keys.length > 0 && keys.every((name) => (TABLE_ONLY as readonly string[]).includes(name));
 }
 
-/** Draws the views, and puts the focus back to where it was. */
+/** Draws the views and restores the focus. */
 function refresh(views: View[], context: Context): void {
   const focused = document.activeElement?.id ?? "";
   const { scrollX, scrollY } = window;
@@ -109,7 +109,7 @@ function preparePrint(redraw: () => void, theme: () => State["theme"]): void {
   });
 }
 
-/** What follows the reader's choices, in the order of the page. */
+/** The parts that follow the reader's choices, in the order of the page. */
 function chartViews(report: Report): View[] {
   return [
     payloadView(),
@@ -126,7 +126,7 @@ function chartViews(report: Report): View[] {
   ];
 }
 
-/** What is the same whatever the reader chooses. */
+/** The parts that are the same whatever the reader chooses. */
 function plainSections(report: Report): (HTMLElement | string)[] {
   return [
     nodeCostsSection(report.node_costs) ?? "",
@@ -200,7 +200,7 @@ function showLinked(): void {
   if (parameters.has("cell")) document.getElementById("series")?.scrollIntoView();
 }
 
-/** The page of a comparison has nothing to choose but the ground's colour. */
+/** The page of a comparison has no choice but the background colour. */
 function startComparison(main: HTMLElement, report: ComparisonReport): void {
   const named = new URLSearchParams(location.hash.replace(/^#/, "")).get("theme");
   let wanted: State["theme"] = named === "light" || named === "dark" ? named : "auto";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Look-ups in the report's data, and which cells the selection speaks of.
+// Look-ups in the report's data, and which cells the selection matches.
 
 import type { Cell, Factor, Interval, Row } from "./data";
 import type { Curve, Series } from "./sample-data";
@@ -15,7 +15,7 @@ export interface Model {
   curves: Map<string, Curve>;
   series: Map<string, Series>;
   /**
-   * Factors beside adapter and payload that take more than one value: the page shows one value of each at a
+   * Factors other than adapter and payload with more than one value: the page shows one value of each at a
    * time.
    */
   facets: Factor[];
@@ -42,12 +42,12 @@ export function index(report: Report): Model {
   };
 }
 
-/** A cell that has no value of a factor (a closed loop has no rate) goes with every value of it. */
+/** A cell without a value of a factor (a closed loop has no rate) matches every value of it. */
 export function matches(cell: Cell, facets: Record<string, string>): boolean {
   return Object.entries(facets).every(([name, value]) => (cell.factors[name] ?? value) === value);
 }
 
-/** The combination of factors with the most valid cells; the study's order decides between equals. */
+/** The combination of factors with the most valid cells; the study's order breaks ties. */
 export function richestFacets(model: Model): Record<string, string> {
   const counts = new Map<string, number>();
   for (const cell of model.report.cells) {
@@ -80,9 +80,7 @@ export function payloadsOf(cells: Cell[]): number[] {
   return [...new Set(payloads)].sort((a, b) => a - b);
 }
 
-/**
- * What is known of a figure's confidence; null for one of a single trial, or one that estimates do not cover.
- */
+/** How certain a figure is; null for one from a single trial, or one without estimates. */
 export function intervalOf(row: Row, figure: string): Interval | null {
   return row.intervals.find((each) => each.figure === figure) ?? null;
 }
@@ -93,7 +91,7 @@ export function ends(row: Row, figure: string): [number, number] | null {
   return known === null || known.low === null || known.high === null ? null : [known.low, known.high];
 }
 
-/** The floor of a row as a factor, or null where none was measured. */
+/** A row's floor as a factor, or null if none was measured. */
 export function floorRatio(row: Row): number | null {
   if (row.latency_p50_ns === null || row.floor_latency_p50_ns === null || row.floor_latency_p50_ns === 0)
     return null;

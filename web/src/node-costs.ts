@@ -133,7 +133,7 @@ function reasonsOf(found: NodeCosts): HTMLElement[] {
   );
 }
 
-/** Null where no trial was looked at. */
+/** Null if no trial was examined. */
 export function nodeCostsSection(found: NodeCosts | null): HTMLElement | null {
   if (found === null) return null;
   const which = found.all_cells

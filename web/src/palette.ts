@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours and markers of adapters. The hues are Okabe and Ito's, told apart with every common colour vision,
-// made darker or lighter for contrast on each ground; a marker of its own tells each line without any colour.
+// Colours and markers of adapters. The hues are Okabe and Ito's, which can be distinguished with every common
+// colour vision, made darker or lighter for contrast on each background. Each line also has its own marker,
+// so that colour is not needed.
 
 export type Marker = "circle" | "square" | "triangle" | "diamond" | "down" | "plus" | "cross" | "star";
 
@@ -53,7 +54,7 @@ export function theme(): Theme {
       };
 }
 
-/** Middleware in hues, bare transports in greys with dashes; by the order in which the study names them. */
+/** Middleware in hues, bare transports in dashed greys; in the order in which the study names them. */
 export function looks(adapters: string[], bare: Set<string>): Map<string, Look> {
   const made = new Map<string, Look>();
   let coloured = 0;
@@ -73,10 +74,10 @@ function bareLook(place: number): Look {
   };
 }
 
-/** How many lines a chart of one adapter can tell apart. */
+/** How many lines a chart of one adapter can distinguish. */
 export const LINES = LIGHT_HUES.length * 2;
 
-/** The look of a line that stands for no adapter, by its place. */
+/** The look of a line that is not an adapter, by its index. */
 export function lineLook(place: number): Look {
   const hues = isDark() ? DARK_HUES : LIGHT_HUES;
   return {
@@ -86,7 +87,7 @@ export function lineLook(place: number): Look {
   };
 }
 
-/** In radii around the middle. */
+/** In radii around the centre. */
 const CORNERS: Partial<Record<Marker, [number, number][]>> = {
   square: [
     [-0.88, -0.88],
@@ -122,7 +123,7 @@ const CORNERS: Partial<Record<Marker, [number, number][]>> = {
   ],
 };
 
-/** Where the two strokes of a marker lead to, from the middle and likewise to the other side. */
+/** Where a marker's two strokes end, from the centre, and mirrored on the other side. */
 const PLUS: [number, number][] = [
   [1.1, 0],
   [0, 1.1],

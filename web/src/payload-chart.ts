@@ -24,9 +24,7 @@ interface Floor {
   latencyNs: number;
 }
 
-/**
- * Rows by adapter, at each payload. Where facets leave several cells for one place, the first stands for it.
- */
+/** Rows by adapter, at each payload. If facets leave several cells for one point, the first one is used. */
 export function linesOf({ model, state }: Context, payloads: number[]): Line[] {
   const cells = selectedCells(model, state.facets);
   const styles = adapterLooks(model);
@@ -130,13 +128,13 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
   });
 }
 
-/** A latency speaks of what arrived; so what did not is said beside it. */
+/** A latency only describes what arrived, so what did not arrive is shown next to it. */
 export function lossText(row: Row): string {
   if (row.lost === null || row.lost === 0) return "";
   return `, ${countText(row.lost)} of ${countText(row.sent)} lost${intervalBeside(row, "lost_share")}`;
 }
 
-/** ` (37.9–38.6 µs)`, or nothing where there is no interval. */
+/** ` (37.9–38.6 µs)`, or nothing if there is no interval. */
 export function intervalBeside(row: Row, figure: string): string {
   const both = endsOf(row, figure);
   return both === null ? "" : ` (${endsText(figure, ...both)})`;
@@ -149,7 +147,7 @@ export function timeWithInterval(row: Row, figure: Time): string {
   return `${durationText(row[figure])}${intervalBeside(row, figure)}`;
 }
 
-/** A row's figures as a line of the box beside the cursor. */
+/** A row's figures as a line in the box next to the cursor. */
 function tipText(row: Row): string {
   if (row.latency_p50_ns === null) return "no valid trial";
   const parts = [`p50 ${timeWithInterval(row, "latency_p50_ns")}`];
@@ -238,7 +236,7 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   });
 }
 
-/** Below the floor there is space for its name. */
+/** There is space for its name below the floor. */
 function rangeOf(values: number[], floors: Floor[]): [number, number] {
   const [min, max] = logRange(values, 1.35);
   return [floors.length > 0 ? min / 1.5 : min, max];
@@ -294,7 +292,7 @@ function table(context: Context): HTMLElement {
   return numbers("Latency against payload", HEADS, rows);
 }
 
-/** An adapter's median, and in brackets what it is to be judged by; null without a median. */
+/** An adapter's median and, in brackets, what to judge it by; null without a median. */
 function leadPart(adapter: string, row: Row | null | undefined): string | null {
   if (row?.latency_p50_ns == null) return null;
   const beside: string[] = [];
@@ -311,7 +309,7 @@ function leadPart(adapter: string, row: Row | null | undefined): string | null {
   return `${adapter} ${durationText(row.latency_p50_ns)}${brackets}${lossText(row)}`;
 }
 
-/** A sentence with the smallest payload's figures, so that the chart's point can be read without it. */
+/** A sentence with the smallest payload's figures, which gives the chart's main result without the chart. */
 function lead(context: Context): string {
   const payloads = payloadsOf(selectedCells(context.model, context.state.facets));
   const all = linesOf(context, payloads);
@@ -329,7 +327,7 @@ function lead(context: Context): string {
   return `${median}: ${said.join("; ")}.${ground}`;
 }
 
-/** What the parts of the drawing stand for. */
+/** The legend of the drawing. */
 function noteOf(report: Report): string {
   const parts = [
     "Marker: p50. Whisker: p90 (short tick) and p99 (long tick), where at least 10 messages lie " +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Percentile curves: what share of the messages arrived within which time, the tail stretched by nines.
+// Percentile curves: what share of the messages arrived within what time, the tail stretched by nines.
 
 import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
@@ -120,7 +120,7 @@ function draw(drawn: Drawn[], parent: HTMLElement, edge: string, floor: MachineF
         width: 1.75,
         dash: look.dash,
         points: { show: false },
-        // Curves of different length share one grid; a gap is only a place that another curve has.
+        // Curves of different length share one grid; a gap is only a point that another curve has.
         spanGaps: true,
       })),
     ],
@@ -167,7 +167,7 @@ function table(drawn: Drawn[]): HTMLElement {
   );
 }
 
-/** What the parts of the drawing stand for. */
+/** The legend of the drawing. */
 function noteOf(report: Report, drawn: Drawn[]): string {
   const parts = [
     "Delivered messages of all valid trials of a cell together. A curve ends at its last quantile with " +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the messages of each edge wait for a CPU, and who ran meanwhile.
+// How long the messages of each edge wait for a CPU, and which threads ran meanwhile.
 
 import { element, numbers } from "./dom";
 import { durationText, shareText } from "./format";
@@ -16,7 +16,7 @@ function ran(each: RanInstead): string {
   return `${who} (${shareText(each.share)}, up to ${durationText(each.longest_ns)})`;
 }
 
-/** The layer in which most of the waiting is. */
+/** The layer with most of the waiting. */
 function most(share: WaitingShare): string {
   const [first] = [...share.layers].sort((a, b) => b.waiting_ns * b.known - a.waiting_ns * a.known);
   return first === undefined || first.waiting_ns === 0
@@ -24,7 +24,7 @@ function most(share: WaitingShare): string {
     : `${layerName(first.name)} (${durationText(first.waiting_ns)})`;
 }
 
-/** A row of the table: of all messages of an edge, or of the slowest of them. */
+/** A row of the table: for all messages of an edge, or for the slowest of them. */
 export function rowOf(found: CellScheduling, of: string, share: WaitingShare): string[] {
   const shares = [share.known_share, share.asleep_share, share.waiting_share, share.running_share].map(
     shareText,
@@ -40,7 +40,7 @@ export function rowOf(found: CellScheduling, of: string, share: WaitingShare): s
   ];
 }
 
-/** Sentences and a table; nothing where no cell of the page's choice has the scheduler recorded. */
+/** Sentences and a table; nothing if no cell of the page's choice has scheduler records. */
 export function schedulingParts(report: Report, facets: Record<string, string>): HTMLElement[] {
   const chosen = new Set(report.cells.filter((cell) => matches(cell, facets)).map((cell) => cell.id));
   const found = report.scheduling.filter((each) => chosen.has(each.cell));

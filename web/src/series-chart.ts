@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One trial over time: every message a point, the slowest ringed, CPU migrations and losses marked at the
-// edges.
+// One trial over time: every message is a point, the slowest are ringed, CPU migrations and losses are marked
+// at the edges.
 
 import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
@@ -97,7 +97,7 @@ function drawLevels(chart: uPlot, levels: [string, number | null][]): void {
       context.moveTo(left, y);
       context.lineTo(left + width, y);
       context.stroke();
-      // A ground of its own keeps the name readable among the points.
+      // Its own background keeps the name readable among the points.
       const right = left + width - 4 * pixel;
       context.fillStyle = colours.ground;
       const wide = context.measureText(name).width + 6 * pixel;
@@ -120,7 +120,7 @@ function tip(series: Series, place: number): TipLine[] {
   return lines;
 }
 
-/** The figures of the series' trial; where its cell has just one, those over trials are that trial's. */
+/** The figures of the series' trial; if its cell has only one, the figures over trials are that trial's. */
 function rowOf(model: Model, { cell, trial, edge }: Series): Row | undefined {
   const ofTrial = model.trialRows.find(
     (each) => each.cell === cell && each.trial === trial && each.edge === edge,
@@ -155,7 +155,7 @@ function draw(context: Context, series: Series, parent: HTMLElement): Chart {
       format: (value) => `${String(Number(value.toPrecision(4)))} s`,
       label: "sent, from the first measured message",
     },
-    // Room for the strip of migrations at the foot, and for the slowest one's label at the top.
+    // Room for the strip of migrations at the bottom, and for the slowest one's label at the top.
     y: {
       scale: { distr: 3, log: 10, range: [min * (min / max) ** 0.12, max * (max / min) ** 0.12] },
       label: "latency",
@@ -264,7 +264,7 @@ function controls({ model, state, change }: Context): HTMLElement {
   );
 }
 
-/** What the parts of the drawing stand for. */
+/** The legend of the drawing. */
 function noteOf(floor: MachineFloor | null): string {
   const note =
     `Each point is a message. Ringed: the slowest ${String(RINGED)}. Ticks at the top: lost messages. ` +

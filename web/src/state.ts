@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reader has chosen. It is kept in the address's fragment, so that a link shows the same view.
+// What the reader has chosen. It is kept in the URL's fragment, so that a link shows the same view.
 
 import type { Cell } from "./data";
 import { axesOf, linesBy } from "./axes";
@@ -12,14 +12,11 @@ export interface State {
   payload: number | null;
   cell: string;
   trial: number;
-  /**
-   * Of the chart against a factor: what it is drawn over, "" for no such chart; what its lines are; of which
-   * adapter.
-   */
+  /** For the chart against a factor: the axis ("" for no such chart), the lines, and the adapter. */
   axis: string;
   by: string;
   chartAdapter: string;
-  /** The line that the others are held against, as a relative difference; "" for the times themselves. */
+  /** The reference line for relative differences; "" for the times themselves. */
   against: string;
   hidden: string[];
   filter: string;
@@ -46,7 +43,7 @@ export function initialState(model: Model): State {
     by: "payload_bytes",
     chartAdapter: "",
     against: "",
-    // Bare transports stand for the floor already; as lines of their own they would crowd the chart.
+    // The floor already shows bare transports; as separate lines they would crowd the chart.
     hidden: middleware ? [...new Set(cells.filter((cell) => cell.bare).map((cell) => cell.adapter))] : [],
     filter: "",
     sort: "",
@@ -60,8 +57,8 @@ export function initialState(model: Model): State {
 }
 
 /**
- * The nearest state that the campaign can show: a choice that no longer exists falls back to the first that
- * does.
+ * The nearest state that the campaign can show: a choice that no longer exists falls back to the first one
+ * that does.
  */
 export function settle(model: Model, state: State): State {
   const cells = selectedCells(model, state.facets);
@@ -81,7 +78,7 @@ export function settle(model: Model, state: State): State {
   return { ...state, edge, payload, cell: cell?.id ?? "", trial, ...settledChart(model, state, cells) };
 }
 
-/** The chart over payload is there anyway, so another axis comes first. */
+/** The chart over payload always exists, so another axis comes first. */
 function settledChart(
   model: Model,
   state: State,
@@ -104,7 +101,7 @@ function settledChart(
 const FLAGS = ["descending", "allCells", "allEdges", "eachTrial", "failedOnly"] as const;
 const TEXTS = ["edge", "cell", "filter", "sort", "axis", "by", "chartAdapter", "against"] as const;
 
-/** The fragment that stands for a state: only what differs from the first view. */
+/** The URL fragment for a state: only what differs from the first view. */
 export function toFragment(state: State, initial: State): string {
   const parameters = new URLSearchParams();
   for (const name of TEXTS) if (state[name] !== initial[name]) parameters.set(name, state[name]);
@@ -119,7 +116,7 @@ export function toFragment(state: State, initial: State): string {
   return parameters.toString();
 }
 
-/** The address that opens the report at this cell, wherever its file lies. */
+/** The URL that opens the report at this cell, wherever its file is. */
 export function cellLink(state: State): string {
   const parameters = new URLSearchParams(location.hash.replace(/^#/, ""));
   const wanted = { cell: state.cell, edge: state.edge, trial: String(state.trial) };
@@ -127,7 +124,7 @@ export function cellLink(state: State): string {
   return `${location.href.replace(/#.*$/, "")}#${parameters.toString()}`;
 }
 
-/** A link that names a cell alone means that cell's factors and payload, too. */
+/** A link that only names a cell also selects that cell's factors and payload. */
 export function withCell(model: Model, state: State, fragment: string): State {
   const parameters = new URLSearchParams(fragment.replace(/^#/, ""));
   const cell = model.cells.get(parameters.get("cell") ?? "");
@@ -141,7 +138,7 @@ export function withCell(model: Model, state: State, fragment: string): State {
   return { ...state, facets, payload: parameters.has("payload") ? state.payload : cell.payload_bytes };
 }
 
-/** The state that a fragment stands for; what it says wrongly is left out. */
+/** The state that a URL fragment stands for; wrong parts are left out. */
 export function fromFragment(fragment: string, initial: State): State {
   const parameters = new URLSearchParams(fragment.replace(/^#/, ""));
   const state: State = { ...initial, facets: { ...initial.facets } };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes parts of a drawing in SVG.
+// Creates parts of an SVG drawing.
 
-/** SVG's namespace as the browser knows it: an address written out here would be one in every report. */
+/** SVG's namespace as the browser knows it: written out here, every report would contain a URL. */
 function svgSpace(): string {
   const template = document.createElement("template");
   template.innerHTML = "<svg></svg>";

@@ -24,7 +24,7 @@ import { adapterLooks, type Context, type View } from "./view";
 export interface Column {
   id: string;
   label: string;
-  /** What the figure means, shown on the column's head. */
+  /** What the figure means, shown on the column's header. */
   meaning: string;
   value: (row: Row) => string | number | null;
   show: (row: Row) => string;
@@ -41,7 +41,7 @@ function text(id: string, label: string, meaning: string, value: (row: Row) => s
   return { id, label, meaning, value, show: value, numeric: false };
 }
 
-/** A column for each factor that varies; its values have the study's order. */
+/** A column for each factor that varies; its values are in the study's order. */
 function factorColumns(model: Model): Column[] {
   return model.report.factors
     .filter(({ name, values }) => name === "adapter" || name === "payload_bytes" || values.length > 1)
@@ -125,7 +125,7 @@ export function passes(row: Row, factors: string, words: string[]): boolean {
   });
 }
 
-/** Rows in the order asked for; what has no value comes last in either direction. */
+/** Rows in the requested order; rows without a value come last in either direction. */
 export function sorted(rows: Row[], column: Column | undefined, descending: boolean): Row[] {
   if (column === undefined) return rows;
   const sign = descending ? -1 : 1;
@@ -152,7 +152,7 @@ export function visibleRows(model: Model, state: State): Row[] {
   });
 }
 
-/** Rows of single trials; where a cell has just one, its row over trials is that trial's. */
+/** Rows of single trials; if a cell has only one, its row over trials is that trial's. */
 function withSingles(summaries: Row[], trialRows: Row[]): Row[] {
   const own = new Set(trialRows.map((row) => `${row.cell} ${row.edge}`));
   return [...trialRows, ...summaries.filter((row) => !own.has(`${row.cell} ${row.edge}`))];
@@ -217,7 +217,7 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
   return element("td", attributes, column.show(row), below);
 }
 
-/** Below a figure between two clocks: how far off it may be. */
+/** Below a figure between two clocks: its maximum error. */
 function clockBound(row: Row, column: Column, value: number): HTMLElement | null {
   if (row.clock_bound_ns === null || !/^(latency|response)_/.test(column.id)) return null;
   const less = value < row.clock_bound_ns ? ", more than the figure" : "";
@@ -225,7 +225,7 @@ function clockBound(row: Row, column: Column, value: number): HTMLElement | null
   return element("span", { class: "interval", title }, `± ${durationText(row.clock_bound_ns)}${less}`);
 }
 
-/** Below p50: that a queue builds up, so that it depends on how long the trial is. */
+/** Below p50: that a queue builds up, so that the figure depends on the trial's length. */
 function growth(row: Row, column: Column, context: Context): HTMLElement | null {
   if (column.id !== "latency_p50_ns" || row.edge !== END_TO_END) return null;
   const known = context.model.report.queues.find((each) => each.cell === row.cell);
@@ -253,7 +253,7 @@ function confidence(
     attributes["data-high"] = String(both[1]);
     return element("span", { class: "interval" }, endsText(column.id, ...both));
   }
-  // Where no cell has an interval, one sentence under the table says so.
+  // If no cell has an interval, one sentence under the table says so.
   if (known === null || known.needed_trials === null || context.model.report.trials_needed !== null)
     return null;
   const trials = `${String(known.needed_trials)} trials`;

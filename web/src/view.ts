@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every part of the page is given, and the legend that two charts share.
+// What every part of the page gets, and the legend that two charts share.
 
 import { element } from "./dom";
 import type { Model } from "./model";
@@ -13,7 +13,7 @@ export interface Context {
   change: (part: Partial<State>) => void;
 }
 
-/** What only the table of figures reads: a word in its filter redraws no chart. */
+/** What only the table of figures reads: a word in its filter does not redraw any chart. */
 export const TABLE_ONLY = [
   "filter",
   "sort",
@@ -24,10 +24,10 @@ export const TABLE_ONLY = [
   "failedOnly",
 ] as const;
 
-/** A part of the page that is drawn again when the choice changes. */
+/** A part of the page that is redrawn when the choice changes. */
 export interface View {
   root: HTMLElement;
-  /** Whether it reads what is TABLE_ONLY. */
+  /** Whether it reads what is in TABLE_ONLY. */
   readsTable?: boolean;
   update: (context: Context) => void;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single messages as they went: a time line for each, with a row for each thread that it was on.
+// The paths of single messages: a time line for each, with a row for each thread that it was on.
 
 import { arrowStep, linearSplits } from "./chart";
 import { choice, element, numbers, section } from "./dom";
@@ -11,11 +11,11 @@ import { shape } from "./svg";
 import type { View } from "./view";
 import type { MessageWay, Stay, WayRow } from "./way-data";
 
-const LABEL = 17; // pixels, of a row's name above it
+const LABEL = 17; // pixels, for a row's name above it
 const BAR = 18;
 const ROW = LABEL + BAR + 5;
 const AXIS = 26;
-const NARROWEST = 330; // how wide a time line is at least
+const NARROWEST = 330; // the smallest width of a time line
 const LETTER = 7.2;
 
 export function rowName(row: WayRow | undefined): string {
@@ -34,9 +34,9 @@ export function wayTitle(way: MessageWay): string {
   return `the ${way.place === 2 ? "2nd" : "3rd"} slowest message`;
 }
 
-const NAMED = 3; // of those who ran while a thread waited
+const NAMED = 3; // threads that ran while another waited
 
-/** What the scheduler tells of a stay; empty where that is nothing. */
+/** What the scheduler's records say about a stay; empty if that is nothing. */
 export function shareOf(stay: Stay): string {
   const share = stay.scheduler;
   if (share === null) return "";
@@ -53,7 +53,7 @@ export function shareOf(stay: Stay): string {
   return `; asleep ${durationText(share.asleep_ns)}, ${waiting}, running ${durationText(share.running_ns)}`;
 }
 
-/** One stay as a sentence. */
+/** One stay in a sentence. */
 export function stayText(way: MessageWay, stay: Stay): string {
   const took = stay.end_ns - stay.begin_ns;
   const [from, to] = [rowName(way.rows[stay.row]), rowName(way.rows[stay.end_row])];
@@ -123,7 +123,7 @@ function bar(way: MessageWay, stay: Stay, place: number, width: number): SVGElem
   return drawn;
 }
 
-/** How a tick's text lies about its place, so that it stays inside the drawing. */
+/** How a tick's text is aligned, so that it stays inside the drawing. */
 function anchorAt(share: number): string {
   if (share < 0.04) return "start";
   return share > 0.9 ? "end" : "middle";
@@ -144,7 +144,7 @@ function axis(way: MessageWay, height: number): SVGElement[] {
   });
 }
 
-/** The drawing; arrow keys go from stay to stay, and what each is stands below it. */
+/** The drawing; arrow keys go from stay to stay, and the text below describes each. */
 function timeLine(way: MessageWay, width: number): HTMLElement {
   const { ink, muted, accent } = theme();
   const height = way.rows.length * ROW;
@@ -242,7 +242,7 @@ function article(way: MessageWay, width: number): HTMLElement {
   );
 }
 
-/** Each cell's slowest messages and a median one; an empty place where the campaign has none. */
+/** Each cell's slowest messages and a median one; a placeholder if the campaign has none. */
 export function waysView(report: Report): View {
   const root = element("div", {});
   if (report.ways.length === 0) return { root, update: () => undefined };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What messages cost on the wire over payload, and what came through of what the link could carry at most.
+// What messages cost on the wire over payload, and how much of the link's maximum rate got through.
 
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
 import type { OnTheWire } from "./cell-data";
@@ -16,7 +16,7 @@ interface Line {
   cells: (OnTheWire | null)[];
 }
 
-/** One of the charts: what its markers are, and the two lines of theory. */
+/** One of the charts: its markers, and the two lines of theory. */
 interface Kind {
   title: string;
   label: string;
@@ -64,10 +64,7 @@ const KINDS: Kind[] = [
   },
 ];
 
-/**
- * Cells with one payload, by adapter. Where facets leave several cells for one place, the first stands for
- * it.
- */
+/** Cells with one payload, by adapter. If facets leave several cells for one point, the first one is used. */
 export function linesOf({ model, state }: Context): { payloads: number[]; lines: Line[] } {
   const wire = new Map(model.report.wire.map((each) => [each.cell, each]));
   const cells = selectedCells(model, state.facets).filter((cell) => wire.get(cell.id)?.payload_bytes != null);
@@ -84,7 +81,7 @@ export function linesOf({ model, state }: Context): { payloads: number[]; lines:
   return { payloads, lines };
 }
 
-/** What any of the lines' cells says of a payload: theory is the same for all. */
+/** What any cell of the lines has for a payload: theory is the same for all. */
 export function theoryOf(
   lines: Line[],
   payloads: number[],
@@ -184,7 +181,7 @@ export const WIRE_CHART_NOTE =
   "frames that fill the MTU, and nothing of the middleware; of a link with a rate, the goodput that " +
   "leaves. Goodput between hosts is that of the busier way.";
 
-/** The charts, one under the other; those of figures that no shown cell has are left out. */
+/** The charts, one below the other; leaves out those whose figure no shown cell has. */
 export function drawWireCharts(context: Context, parent: HTMLElement): Chart[] {
   const { payloads, lines } = linesOf(context);
   if (payloads.length === 0) return [];

@@ -25,7 +25,7 @@ const COLUMNS: [string, (each: OnTheWire) => string][] = [
   ["discovery before", (each) => bytesText(each.startup_discovery_bytes)],
 ];
 
-/** Figures of captured packets; nothing where no study asked for them. */
+/** Figures of captured packets; nothing if no study requested them. */
 export function wireViews(report: Report): View[] {
   if (report.wire.length === 0) return [];
   let charts: Chart[] = [];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Carries futures of Dust DDS's out on the thread that calls, as its own interface without futures does. The latter is
-//! not used because nothing but time ends a wait there.
+//! Runs Dust DDS's futures on the calling thread, as its own interface without futures does. That interface
+//! is not used because only time ends a wait there.
 //!
-//! The answers come from a thread of Dust DDS's. If that panics, there will be none, and what was measured counts for
-//! nothing: the trial fails, and nobody waits any more.
+//! The answers come from one of Dust DDS's threads. If that thread panics there are no answers and the
+//! results are useless: the trial fails, and nobody waits any more.
 use std::future::Future;
 use std::panic;
 use std::pin::{pin, Pin};
@@ -14,13 +14,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use dust_dds::infrastructure::error::{DdsError, DdsResult};
 use lagometer_adapter::{fail, now_ns, Bell, Woken};
 
-/// How long a panic elsewhere may stay unnoticed by whoever sleeps.
+/// How long a sleeping thread may miss a panic elsewhere.
 const LOOK_AGAIN_NS: i64 = 1_000_000_000;
 
 /// Set by the first panic on any thread that runs code of this library.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
-/// From now on a panic on any thread of this library fails the trial.
+/// From now on, a panic on any thread of this library fails the trial.
 pub(crate) fn watch_for_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -34,12 +34,12 @@ pub(crate) fn watch_for_panics() {
     });
 }
 
-/// Whether something of this library panicked.
+/// Whether any code of this library panicked.
 pub(crate) fn is_broken() -> bool {
     BROKEN.load(Ordering::SeqCst)
 }
 
-/// What wakes the thread that waits for a future.
+/// Wakes the thread that waits for a future.
 #[derive(Debug, Default)]
 struct Alarm(Bell);
 
@@ -52,7 +52,7 @@ impl Wake for Alarm {
     }
 }
 
-/// A thread's way to sleep until a future goes on, or until somebody says so.
+/// How a thread sleeps until a future makes progress, or until another thread wakes it.
 #[derive(Debug)]
 pub(crate) struct Sleeper {
     alarm: Arc<Alarm>,
@@ -65,13 +65,13 @@ impl Sleeper {
         Self { waker: alarm.clone().into(), alarm }
     }
 
-    /// What wakes it from another thread.
+    /// Wakes it from another thread.
     pub(crate) fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Asks the future for its output again and again, asleep in between, until it has one, `stop` says so (none) or
-    /// the host's time is up.
+    /// Polls the future repeatedly, asleep in between, until it has an output, `stop` says so (no output) or
+    /// the host's time has passed.
     pub(crate) fn drive<F: Future>(
         &self,
         mut future: Pin<&mut F>,
@@ -95,11 +95,11 @@ impl Sleeper {
     }
 }
 
-/// How far a future came.
+/// How far a future got.
 pub(crate) enum Driven<T> {
     /// To its end.
     Done(T),
-    /// Not there: somebody stopped it, or the time was up.
+    /// No output: somebody stopped it, or the time has passed.
     Stopped(Woken),
 }
 

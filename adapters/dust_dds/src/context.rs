@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A context is one participant, made by `enable`: it announces itself as soon as it is there.
+//! A context is one participant, created by `enable`: it announces itself as soon as it exists.
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -18,10 +18,11 @@ use crate::form::Form;
 use crate::message::Message;
 use crate::settings::Settings;
 
-/// Above it the ports that RTPS computes from a domain do not exist.
+/// Above this, the ports that RTPS computes from a domain do not exist.
 const DOMAIN_MAX: u32 = 232;
 
-/// The library has one factory for the whole process, whose settings hold for the participants that it makes next.
+/// The library has one factory for the whole process; its settings apply to the participants that it creates
+/// next.
 static FACTORY: Mutex<()> = Mutex::new(());
 
 /// One participant.
@@ -31,15 +32,15 @@ pub(crate) struct DustContext {
     participant: SharedParticipant,
 }
 
-/// A participant that its endpoints share, once it is there.
+/// A participant shared by its endpoints, once it exists.
 pub(crate) type SharedParticipant = Arc<OnceLock<Participant>>;
 
-/// A participant, and what its endpoints are made by.
+/// A participant, and what creates its endpoints.
 pub(crate) struct Participant {
     participant: DomainParticipantAsync,
     publisher: PublisherAsync,
     subscriber: SubscriberAsync,
-    /// Of each name there is one, which readers and writers share.
+    /// One for each name, shared by readers and writers.
     topics: Mutex<BTreeMap<String, (Form, TopicAsync)>>,
 }
 
@@ -101,7 +102,7 @@ impl Participant {
         &self.subscriber
     }
 
-    /// The topic of this name, made if it is not there yet.
+    /// The topic with this name, created if it does not exist yet.
     pub(crate) fn topic<M: Message>(&self, name: &str, form: Form) -> Result<TopicAsync> {
         let name = &form.topic(name);
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +127,7 @@ impl Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        // What does not go leaves with the process.
+        // What can't be deleted ends with the process.
         let _ = block_on(async {
             self.participant.delete_contained_entities().await?;
             DomainParticipantFactoryAsync::get_instance().delete_participant(&self.participant).await

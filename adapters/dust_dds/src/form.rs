@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which type a payload has, under the names that the adapters `cyclonedds` and `fastdds` use; what is on the wire is
-//! CDR version 1, made by Dust DDS of types that its own macro describes.
+//! Which type a payload has, under the names used by the adapters `cyclonedds` and `fastdds`. On the wire it
+//! is CDR version 1, which Dust DDS generates from types described by its own macro.
 use dust_dds::infrastructure::type_support::DdsType;
 use lagometer_adapter::ros2::{Places, Ros2Payload};
 use lagometer_adapter::{Error, PayloadType, Result, Ros2Message};
@@ -27,7 +27,7 @@ macro_rules! fixed {
 
 fixed!(Fixed64: 64, Fixed1024: 1024, Fixed65536: 65_536);
 
-/// Which of the types a payload is.
+/// Which of the types a payload has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A sequence of octets.
@@ -36,7 +36,7 @@ pub(crate) enum Form {
     Fixed64,
     Fixed1024,
     Fixed65536,
-    /// A message of ROS 2.
+    /// A ROS 2 message.
     Message(Ros2Message),
 }
 
@@ -68,7 +68,7 @@ impl Form {
         }
     }
 
-    /// The name in DDS of a topic with it.
+    /// The DDS name of a topic with it.
     pub(crate) fn topic(self, topic: &str) -> String {
         match self {
             Self::Message(_) => Ros2Message::dds_topic(topic),

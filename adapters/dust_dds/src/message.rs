@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of ROS 2 as types that Dust DDS's own derive describes, and lagometer's own.
+//! ROS 2 messages as types described by Dust DDS's own derive, and lagometer's own.
 use dust_dds::infrastructure::type_support::DdsType;
 use dust_dds::xtypes::type_support::TypeSupport;
 use lagometer_adapter::ros2::Ros2Payload;

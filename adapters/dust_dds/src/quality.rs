@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Quality of service in Dust DDS's words, and what is in force.
+//! Quality of service in Dust DDS's terms, and the effective values.
 use dust_dds::infrastructure::qos::{DataReaderQos, DataWriterQos};
 use dust_dds::infrastructure::qos_policy::{
     DurabilityQosPolicy, DurabilityQosPolicyKind, HistoryQosPolicy, HistoryQosPolicyKind,
@@ -8,7 +8,7 @@ use dust_dds::infrastructure::qos_policy::{
 use dust_dds::infrastructure::time::DurationKind;
 use lagometer_adapter::{Description, Endpoint, Error, History, Result};
 
-/// What both kinds of endpoint may be asked for; the rest is the vendor's.
+/// What can be requested of both kinds of endpoint; the rest is the vendor's.
 #[derive(Debug, Clone)]
 struct Policies {
     reliability: ReliabilityQosPolicy,
@@ -64,7 +64,7 @@ impl Policies {
         Ok(self)
     }
 
-    /// Those that differ from what the vendor ships.
+    /// The policies that differ from the vendor's.
     fn describe(&self, vendors: &Self) -> Description {
         let blocking = |policies: &Self| format!("{:?}", policies.reliability.max_blocking_time);
         Description::default()
@@ -97,26 +97,26 @@ impl Policies {
     }
 }
 
-/// What the study asks of a writer; the rest is the vendor's.
+/// What the study requests of a writer; the rest is the vendor's.
 pub(crate) fn of_writer(endpoint: &Endpoint) -> Result<DataWriterQos> {
     let vendors = DataWriterQos::default();
     let Policies { reliability, durability, history } = Policies::from(&vendors).asked(endpoint)?;
     Ok(DataWriterQos { reliability, durability, history, ..vendors })
 }
 
-/// What the study asks of a reader; the rest is the vendor's.
+/// What the study requests of a reader; the rest is the vendor's.
 pub(crate) fn of_reader(endpoint: &Endpoint) -> Result<DataReaderQos> {
     let vendors = DataReaderQos::default();
     let Policies { reliability, durability, history } = Policies::from(&vendors).asked(endpoint)?;
     Ok(DataReaderQos { reliability, durability, history, ..vendors })
 }
 
-/// The policies of a writer that differ from what the vendor ships.
+/// The policies of a writer that differ from the vendor's.
 pub(crate) fn describe_writer(qos: &DataWriterQos) -> Description {
     Policies::from(qos).describe(&Policies::from(&DataWriterQos::default()))
 }
 
-/// The policies of a reader that differ from what the vendor ships.
+/// The policies of a reader that differ from the vendor's.
 pub(crate) fn describe_reader(qos: &DataReaderQos) -> Description {
     Policies::from(qos).describe(&Policies::from(&DataReaderQos::default()))
 }

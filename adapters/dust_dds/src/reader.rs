@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Readers: Dust DDS's own thread keeps what came, and makes objects of it when they are taken.
+//! Readers: Dust DDS's own thread keeps received samples, and converts them to objects when they are taken.
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -35,7 +35,7 @@ trait Receiving: Send + Sync {
 impl<M: Message> Receiving for DataReaderAsync<M> {
     fn take_most(&self, most: i32) -> DdsResult<Vec<Places>> {
         match block_on(self.take(most, ANY_SAMPLE_STATE, ANY_VIEW_STATE, ANY_INSTANCE_STATE)) {
-            // Without data is what tells of a writer that went.
+            // A sample without data reports that a writer is gone.
             Ok(samples) => Ok(samples.into_iter().filter_map(|each| each.data).map(M::into_places).collect()),
             Err(DdsError::NoData) => Ok(Vec::new()),
             Err(error) => Err(error),
@@ -54,14 +54,14 @@ impl<M: Message> Receiving for DataReaderAsync<M> {
     }
 }
 
-/// What a reader and the waitset that waits for it know of each other.
+/// What a reader and its waitset know about each other.
 #[derive(Default)]
 pub(crate) struct Awaited {
-    /// There once the reader is enabled.
+    /// Set once the reader is enabled.
     condition: OnceLock<StatusConditionAsync>,
-    /// The reader left some.
+    /// The reader left samples behind.
     untaken: AtomicBool,
-    /// Who waits.
+    /// The waiting thread.
     waker: OnceLock<Waker>,
 }
 
@@ -78,7 +78,7 @@ impl Awaited {
 pub(crate) struct DustReader {
     topic: String,
     form: Form,
-    /// Taken from Dust DDS, and about to be.
+    /// Taken from Dust DDS but not from this reader yet.
     ready: VecDeque<Places>,
     awaited: Option<Arc<Awaited>>,
     facts: Arc<ReaderStatus>,
@@ -111,7 +111,7 @@ impl DustReader {
         })
     }
 
-    /// Makes arrivals wake whoever waits.
+    /// Makes arrivals wake the waiting thread.
     pub(crate) fn wait_by(&mut self, waker: Waker) -> Result<Arc<Awaited>> {
         if self.awaited.is_some() || self.facts.reader.get().is_some() {
             return Err(Error::invalid("a reader belongs to one waitset, attached before it is enabled"));
@@ -176,7 +176,7 @@ impl Reader for DustReader {
 
 impl Drop for DustReader {
     fn drop(&mut self) {
-        // One that does not go leaves with its participant.
+        // A reader that can't be deleted ends with its participant.
         let _ = self.facts.reader.get().map(|reader| reader.delete());
     }
 }
@@ -191,7 +191,7 @@ impl Status for ReaderStatus {
     }
 }
 
-/// The payload of a message that was taken.
+/// The payload of a taken message.
 pub(crate) struct DustSample(Places);
 
 impl Sample for DustSample {

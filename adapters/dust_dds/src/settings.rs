@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a study may set, and the transport and configuration that come of it.
+//! What a study can configure, and the resulting transport and configuration.
 use std::fs::read_to_string;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use serde_json::Value;
 /// The vendor's: see `RtpsUdpTransportParticipantFactory::default` and `DustDdsConfiguration::default`.
 const VENDORS_FRAGMENT_BYTES: usize = 1344;
 const VENDORS_ANNOUNCEMENT_MS: u64 = 5000;
-/// Of the profile `matched`: one datagram for up to about 64 KB, and the buffers of every adapter.
+/// For the profile `matched`: one datagram for up to about 64 KB, and the same buffers as in every adapter.
 const MATCHED_FRAGMENT_BYTES: usize = 65_000;
 const MATCHED_RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-/// The only interface that is listened on and announced, unless the trial has several hosts.
+/// The only interface used for listening and announcing, unless the trial has several hosts.
 const LOOPBACK: &str = "lo";
 
 /// The settings of a context.
@@ -51,7 +51,7 @@ impl Settings {
         })
     }
 
-    /// Of the participants that are made next.
+    /// For the participants that are created next.
     pub(crate) fn configure(&self, transport: &mut RtpsUdpTransportParticipantFactory) -> DdsResult<()> {
         transport
             .set_interface_name(Some(self.interface.clone()))
@@ -94,18 +94,18 @@ impl Settings {
     }
 }
 
-/// The name of the interface on whose network this host has an address.
+/// The name of the interface in whose network this host has an address.
 fn interface_of(address: Ipv4Addr) -> Result<String> {
     let table = read_to_string("/proc/self/net/route").doing("reading the kernel's table of routes")?;
     let found = table.lines().find_map(|line| interface_in(line, address));
     found.ok_or_else(|| Error::invalid(format!("no interface has a network with the address {address}")))
 }
 
-/// The interface of a line of the table, if it is the route to the network that an address is in.
+/// The interface in a line of the table, if it is the route to an address's network.
 fn interface_in(line: &str, address: Ipv4Addr) -> Option<String> {
     const MASK: usize = 7;
     let columns: Vec<&str> = line.split_whitespace().collect();
-    // The table has addresses as numbers of this machine's own byte order.
+    // The table has addresses as numbers in this machine's byte order.
     let number = |place: usize| u32::from_str_radix(columns.get(place)?, 16).ok().map(u32::to_ne_bytes);
     let (network, mask) = (u32::from_be_bytes(number(1)?), u32::from_be_bytes(number(MASK)?));
     let is_there = mask != 0 && u32::from(address) & mask == network;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A waitset: Dust DDS's own, which waits for status conditions of readers, as a future that the adapter carries out;
-//! it knows no condition that the user triggers.
+//! A waitset: Dust DDS's own, which waits for readers' status conditions, as a future that the adapter runs.
+//! It has no condition that a user can trigger.
 use std::future::{pending, poll_fn, Future};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +18,9 @@ use crate::reader::{Awaited, DustReader};
 pub(crate) struct DustWaitset {
     sleeper: Sleeper,
     conditions: WaitSetAsync,
-    /// Whose conditions are among them.
+    /// The readers whose conditions are attached.
     joined: Vec<Arc<Awaited>>,
-    /// Those that have none, until they are enabled.
+    /// The readers that have no condition until they are enabled.
     waiting: Vec<Arc<Awaited>>,
     ended: Arc<Ended>,
 }
@@ -51,7 +51,7 @@ impl DustWaitset {
         Self { sleeper, conditions: WaitSetAsync::new(), joined: Vec::new(), waiting: Vec::new(), ended }
     }
 
-    /// Takes in the readers that were enabled since.
+    /// Attaches the readers that were enabled since.
     fn join(&mut self) -> Result<()> {
         while let Some(place) = self.waiting.iter().position(|reader| reader.condition().is_some()) {
             let reader = self.waiting.swap_remove(place);
@@ -69,7 +69,7 @@ impl DustWaitset {
         self.joined.iter().any(|reader| reader.untaken())
     }
 
-    /// Whether a condition holds now.
+    /// Whether a condition is true now.
     fn any_holds(&self) -> Result<bool> {
         for condition in self.joined.iter().filter_map(|reader| reader.condition()) {
             if block_on(condition.get_trigger_value()).doing("asking a status condition")? {
@@ -79,7 +79,7 @@ impl DustWaitset {
         Ok(false)
     }
 
-    /// Waits until a condition holds, there is something else to see to, or the time is up.
+    /// Waits until a condition is true, there is other work to do, or the time has passed.
     fn attempt(&self, until_ns: i64) -> Result<Attempt> {
         let stop = || {
             is_broken()
@@ -87,7 +87,7 @@ impl DustWaitset {
                 || self.waiting.iter().any(|reader| reader.condition().is_some())
         };
         let Some(condition) = self.joined.first().and_then(|reader| reader.condition()) else {
-            // Without conditions the vendor's refuses to wait.
+            // Without conditions the vendor's waitset refuses to wait.
             return Ok(match self.sleeper.drive(pin!(pending::<()>()), until_ns, stop) {
                 Driven::Stopped(Woken::TimedOut) => Attempt::TimedOut,
                 _ => Attempt::LookAgain,
@@ -99,7 +99,8 @@ impl DustWaitset {
             Driven::Stopped(woken) => woken,
         };
         // If a question to Dust DDS's thread were abandoned, its answer would be taken for that to the next
-        // one, whoever asks. There is one question at a time: when another one has been answered, this one had none open.
+        // one, whoever asks. There is one question at a time: when another one has been answered, this one
+        // was not open.
         let mut probe = pin!(condition.get_trigger_value());
         let mut holding = None;
         let both = poll_fn(|context| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writers: a message is moved into Dust DDS, whose own thread serialises, keeps and sends it.
+//! Writers: a message is moved to Dust DDS, whose own thread serialises, keeps and sends it.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -117,7 +117,7 @@ impl Writer for DustWriter {
 
 impl Drop for DustWriter {
     fn drop(&mut self) {
-        // One that does not go leaves with its participant.
+        // A writer that can't be deleted ends with its participant.
         let _ = self.facts.writer.get().map(|writer| writer.delete());
     }
 }

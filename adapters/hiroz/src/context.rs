@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A context is one Zenoh session, opened by `enable`, in which each node of lagometer's is a node of ROS 2.
+//! A context is one Zenoh session, opened by `enable`; each of lagometer's nodes in it is a ROS 2 node.
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use lagometer_zenoh_common::{free_tcp_endpoint, Changes, Membership};
 
 use crate::settings::{changes, changes_with_router, Settings};
 
-/// A session that its endpoints share, once it is open.
+/// A session shared by its endpoints, once it is open.
 pub(crate) type SharedSession = Arc<OnceLock<Opened>>;
 
 /// One session.
@@ -30,7 +30,7 @@ pub(crate) struct HirozContext {
     link: Option<Link>,
 }
 
-/// An open session, and its nodes by lagometer's names for them.
+/// An open session, and its nodes by lagometer's names.
 pub(crate) struct Opened {
     nodes: Mutex<BTreeMap<String, ZNode>>,
     parameters: bool,
@@ -54,7 +54,8 @@ impl HirozContext {
         self.session.clone()
     }
 
-    /// What the session's configuration differs in, and its place among those that find each other without a router.
+    /// How the session's configuration differs, and its place among sessions that find each other without a
+    /// router.
     fn changes(&self) -> Result<(Changes, Option<Membership>)> {
         let link = self.link.as_ref();
         let own = free_tcp_endpoint(link.map_or(Ipv4Addr::LOCALHOST, |link| link.address))?;
@@ -91,7 +92,8 @@ impl Context for HirozContext {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // Endpoints are gone by now; nodes go, the session ends with its last link, and the place in the folder after it.
+        // Endpoints are gone by now. Nodes end first, then the session with its last link, then its place in
+        // the folder.
         self.nodes.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         let _ = self.context.shutdown();
     }
@@ -103,7 +105,7 @@ impl Opened {
         shared.get().ok_or_else(|| Error::invalid("an endpoint enabled before its context"))
     }
 
-    /// Has a node used to make an endpoint.
+    /// Uses a node to create an endpoint.
     pub(crate) fn make<T>(&self, name: &str, make: impl FnOnce(&ZNode) -> Result<T>) -> Result<T> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         if !nodes.contains_key(name) {
@@ -119,13 +121,13 @@ impl Opened {
         builder.build().doing(format!("making the node '{name}'"))
     }
 
-    /// What the middleware knows of nodes, topics and endpoints.
+    /// What the middleware knows about nodes, topics and endpoints.
     pub(crate) fn graph(&self) -> &Arc<Graph> {
         self.context.graph()
     }
 }
 
-/// What both kinds of endpoint are made from.
+/// The configuration for both kinds of endpoint.
 pub(crate) struct Wanted {
     pub(crate) node: String,
     pub(crate) topic: String,
@@ -144,7 +146,7 @@ impl Wanted {
     }
 }
 
-/// What any thread may ask of an endpoint.
+/// What any thread may query about an endpoint.
 pub(crate) struct Facts {
     session: SharedSession,
     topic: String,

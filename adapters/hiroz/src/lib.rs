@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! lagometer's adapter for hiroz: nodes of ROS 2 in Rust over Zenoh, without an installation of ROS 2.
+//! lagometer's adapter for hiroz: ROS 2 nodes in Rust over Zenoh, without a ROS 2 installation.
 mod context;
 mod message;
 mod quality;

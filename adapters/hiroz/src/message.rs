@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The vendor's own messages of ROS 2, and lagometer's; payloads into them, and out of them again.
+//! The vendor's own ROS 2 messages, and lagometer's; conversions from and to payloads.
 use byteorder::ByteOrder;
 use hiroz::msg::{NativeCdrSerdes, ZMessage};
 use hiroz::{MessageTypeInfo, TypeHash, WithTypeInfo, ZBuf};
@@ -23,12 +23,12 @@ pub(crate) trait Message:
     fn into_held(self) -> Held;
 }
 
-/// The payload of a message that was received.
+/// The payload of a received message.
 #[derive(Debug)]
 pub(crate) enum Held {
-    /// A field of octets, as the vendor has it.
+    /// A field of octets, in the vendor's type.
     Octets(ZBuf),
-    /// What had to be made of other fields.
+    /// Converted from other fields.
     Places(Places),
 }
 
@@ -42,7 +42,7 @@ impl Held {
     }
 }
 
-/// `lagometer/Bytes`, which is no message of ROS 2: `uint8[] data`.
+/// `lagometer/Bytes`, which is not a ROS 2 message: `uint8[] data`.
 #[derive(Debug, Default)]
 pub(crate) struct Bytes {
     data: ZBuf,
@@ -150,7 +150,7 @@ impl Message for Imu {
     }
 }
 
-/// No time travels in a message.
+/// Messages carry no time.
 fn header(frame_id: String) -> Header {
     Header { frame_id, ..Header::default() }
 }
@@ -162,7 +162,8 @@ mod tests {
 
     use super::*;
 
-    /// Its payload comes out as it went in; how long it is as CDR, without the four bytes before it.
+    /// Checks that its payload survives the conversion; returns its length as CDR, without the four bytes
+    /// before it.
     fn wire_bytes<M: Message>(message: Option<Ros2Message>, bytes: usize) -> usize {
         let payload = PayloadType { fixed: false, bytes_max: bytes, message };
         let places = Places::new(payload, bytes);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Quality of service in the words of hiroz, and what is in force.
+//! Quality of service in hiroz's terms, and the effective values.
 use std::num::NonZeroUsize;
 
 use hiroz::qos::{QosDurability, QosHistory, QosProfile, QosReliability};
 use lagometer_adapter::{Description, Endpoint, History};
 
-/// What the study asks for; the rest is as the vendor has it.
+/// What the study requests; the rest is the vendor's.
 pub(crate) fn profile(endpoint: &Endpoint) -> QosProfile {
     let mut asked = QosProfile::default();
     if let Some(reliable) = endpoint.qos.reliable {
@@ -24,7 +24,7 @@ pub(crate) fn profile(endpoint: &Endpoint) -> QosProfile {
     asked
 }
 
-/// What of a profile differs from what the vendor ships.
+/// The parts of a profile that differ from the vendor's.
 pub(crate) fn describe(profile: &QosProfile) -> Description {
     let usual = QosProfile::default();
     Description::default()

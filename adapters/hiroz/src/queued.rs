@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a waitset and a poll ask of the vendor's own queue of a subscription, a client or a server.
+//! What a waitset and a poll need from the vendor's own queue of a subscription, a client or a server.
 use std::sync::{Arc, OnceLock};
 
 use lagometer_adapter::{Bell, Fillable};
 
-/// Whether the queue has something, once it is there, and what arrivals wake.
+/// Whether the queue has something, once it exists, and what arrivals wake.
 #[derive(Default)]
 pub(crate) struct Queued {
     has_data: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
@@ -12,12 +12,12 @@ pub(crate) struct Queued {
 }
 
 impl Queued {
-    /// Whom to ask whether there is something to take.
+    /// Sets how to check whether there is something to take.
     pub(crate) fn asks(&self, has_data: impl Fn() -> bool + Send + Sync + 'static) {
         let _ = self.has_data.set(Box::new(has_data));
     }
 
-    /// Something came. [Zenoh's thread]
+    /// Something arrived. [Zenoh's thread]
     pub(crate) fn ring(&self) {
         if let Some(bell) = self.bell.get() {
             bell.ring();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Readers: a subscription with a callback, which Zenoh's thread calls with the message made; else with the vendor's
-//! queue, from which a message is made when it is taken. Or the receiving end of a service.
+//! Readers: a subscription with a callback, which Zenoh's thread calls with the finished message; otherwise
+//! with the vendor's queue, whose messages are deserialised when they are taken. Or the receiving end of a
+//! service.
 use std::sync::Arc;
 
 use hiroz::entity::EndpointKind;
@@ -17,13 +18,13 @@ use crate::message::{Bytes, Held, Image, Imu, Message, PointCloud2, Text};
 use crate::queued::Queued;
 use crate::services::{self, Ends, Reply};
 
-/// The depth of a subscription where the study asks for no history.
+/// The depth of a subscription if the study requests no history.
 const HISTORY_DEFAULT: History = History::KeepLast(hiroz::qos::DEFAULT_HISTORY_DEPTH);
 
-/// What a KEEP_ALL subscription with a callback may have waiting for the one take of each call.
+/// How many messages may wait in a KEEP_ALL subscription with a callback, where each call takes one.
 const KEEP_ALL_MESSAGES: usize = 65_536;
 
-/// A subscription of any of the types; a callback's brings messages by itself.
+/// A subscription of any type; one with a callback delivers messages by itself.
 pub(crate) trait Receiving: Send {
     fn take_one(&self) -> Result<Option<services::Received>>;
 }
@@ -31,7 +32,7 @@ pub(crate) trait Receiving: Send {
 impl<M: Message> Receiving for ZSub<M, Received, NativeCdrSerdes<M>> {
     fn take_one(&self) -> Result<Option<services::Received>> {
         let Some(sample) = self.queue.as_ref().and_then(|queue| queue.try_recv()) else { return Ok(None) };
-        // As ZSub::recv has it.
+        // As in ZSub::recv.
         let payload = sample.payload().to_bytes();
         let message = NativeCdrSerdes::<M>::deserialize(&payload).doing("making a message of what came")?;
         Ok(Some((message.into_held(), None)))
@@ -46,12 +47,12 @@ impl<M: Message> Receiving for ZSub<M, (), NativeCdrSerdes<M>> {
 
 pub(crate) struct Arrived {
     pub(crate) held: Held,
-    /// Of a request, until it is answered.
+    /// For a request, until it is answered.
     pub(crate) reply: Option<Reply>,
     pub(crate) signalled: Signalled,
 }
 
-/// How messages come to whoever takes them.
+/// How messages reach the taking thread.
 #[derive(Clone)]
 pub(crate) enum Way {
     /// By callback.
@@ -182,7 +183,7 @@ impl HasInbox for HirozReader {
     }
 }
 
-/// What any thread may ask of a subscription.
+/// What any thread may query about a subscription.
 struct ReaderFacts {
     endpoint: Facts,
     inbox: Option<Arc<Inbox<Arrived>>>,
@@ -192,7 +193,7 @@ impl Status for ReaderFacts {
     fn matched(&self) -> Matched {
         self.endpoint.matched()
     }
-    /// The vendor's queue does not count what newer ones push out.
+    /// The vendor's queue does not count what newer messages push out.
     fn counters(&self) -> Counters {
         self.inbox.as_ref().map_or_else(Counters::default, |inbox| inbox.counters())
     }
@@ -206,11 +207,11 @@ impl Status for ReaderFacts {
     }
 }
 
-/// The payload of a message that was taken.
+/// The payload of a taken message.
 pub(crate) struct HirozSample(Arrived);
 
 impl HirozSample {
-    /// Of a request what it is answered by, once.
+    /// What answers a request, once.
     pub(crate) fn reply(&mut self) -> Result<Reply> {
         let reply = self.0.reply.take();
         reply.ok_or_else(|| Error::invalid("an answer to what is not a request, or a second answer"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Request and reply: services of ROS 2. A client's request is a query of Zenoh, with its number and its sender in the
-//! attachment; the server's reply ends it.
+//! Request and reply: ROS 2 services. A client's request is a Zenoh query, with its number and its sender in
+//! the attachment; the server's reply ends it.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use hiroz::entity::{EndpointKind, TypeInfo};
@@ -15,7 +15,7 @@ use crate::message::{Bytes, Held, Message};
 use crate::reader::{Arrived, Receiving, Way};
 use crate::writer::Sending;
 
-/// `lagometer/srv/Bytes`, which is no service of ROS 2: `uint8[] data` both ways.
+/// `lagometer/srv/Bytes`, which is not a ROS 2 service: `uint8[] data` both ways.
 #[derive(Debug)]
 pub(crate) struct Service;
 
@@ -30,10 +30,10 @@ impl ServiceTypeInfo for Service {
     }
 }
 
-/// What a request is answered by, once.
+/// What answers a request, once.
 pub(crate) type Reply = ServiceReply<Service>;
 
-/// What was received, and of a request what it is answered by.
+/// A received message and, for a request, what answers it.
 pub(crate) type Received = (Held, Option<Reply>);
 
 #[derive(Clone)]
@@ -71,19 +71,19 @@ impl End {
     }
 }
 
-/// A client or a server, made when the first of its two ends is enabled.
+/// A client or a server, created when the first of its two ends is enabled.
 pub(crate) struct Ends {
     made: Mutex<Option<End>>,
     own: Weak<Self>,
     session: SharedSession,
-    /// The end that receives: its depth is that of the vendor's queue.
+    /// The receiving end: its depth is that of the vendor's queue.
     wanted: Wanted,
     way: Way,
     serves: bool,
 }
 
 impl Ends {
-    /// `receives`: of a client the endpoint of its replies, of a server that of its requests.
+    /// `receives`: for a client the endpoint of its replies, for a server that of its requests.
     pub(crate) fn new(
         session: SharedSession,
         receives: &Endpoint,
@@ -110,7 +110,7 @@ impl Ends {
         }))
     }
 
-    /// What this end is joined to, as the graph has it.
+    /// The counterparts of this end in the graph.
     pub(crate) fn counterparts(&self) -> EndpointKind {
         if self.serves {
             EndpointKind::Client
@@ -119,19 +119,19 @@ impl Ends {
         }
     }
 
-    /// The end that sends.
+    /// The sending end.
     pub(crate) fn sending(&self) -> Result<Box<dyn Sending>> {
         Ok(Box::new(SendingEnd { end: self.end()?, ends: self.own.clone(), answered: None }))
     }
 
-    /// The end that receives.
+    /// The receiving end.
     pub(crate) fn receiving(&self) -> Result<Box<dyn Receiving>> {
         let end = self.end()?;
         if let Way::Queued(queued) = &self.way {
             let end = end.clone();
             queued.asks(move || end.has_data());
         }
-        self.arrived(); // what came before the end was there to be asked
+        self.arrived(); // what arrived before the end could be queried
         Ok(Box::new(ReceivingEnd(end)))
     }
 
@@ -155,7 +155,7 @@ impl Ends {
         Ok(made.insert(end).clone())
     }
 
-    /// Something came. [Zenoh's thread]
+    /// Something arrived. [Zenoh's thread]
     fn arrived(&self) {
         let inbox = match &self.way {
             Way::Called(inbox) => inbox,
@@ -163,7 +163,7 @@ impl Ends {
         };
         let Some(end) = locked(&self.made).clone() else { return };
         let signalled = Signalled::now();
-        // What can't be read as a message is dropped, as the vendor drops it from a subscription's callback.
+        // Drops what can't be parsed as a message, as the vendor does before a subscription's callback.
         while let Ok(Some((held, reply))) = end.take_one() {
             inbox.push(Arrived { held, reply, signalled });
         }

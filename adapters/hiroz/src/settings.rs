@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a study may set, and the configuration of a session that comes of it.
+//! What a study can configure, and the resulting configuration of a session.
 use lagometer_adapter::{Description, Link, Options};
 use lagometer_zenoh_common::{connect_again_soon, scouting, Change, Changes};
 use serde_json::json;
@@ -7,13 +7,13 @@ use serde_json::json;
 /// The settings of a context.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Whether nodes have the services of parameters, as nodes of ROS 2 do.
+    /// Whether nodes have parameter services, as ROS 2 nodes do.
     pub(crate) parameters: bool,
-    /// Whether sessions find each other through the router of ROS 2's layer over Zenoh.
+    /// Whether sessions find each other through the router of ROS 2's Zenoh layer.
     pub(crate) router: bool,
 }
 
-/// Where the trial's router listens: adapter.json, which starts it, says the same.
+/// Where the trial's router listens; adapter.json, which starts it, has the same address.
 const ROUTER: &str = "tcp/127.0.0.1:17448";
 
 impl Settings {
@@ -24,7 +24,7 @@ impl Settings {
         }
     }
 
-    /// What an open session says of itself; without `changes`, of one that is not open yet.
+    /// What an open session reports about itself; without `changes`, a session that is not open yet.
     pub(crate) fn describe(&self, changes: Option<&Changes>) -> Description {
         let description = Description::default().transport(&["process"], &["tcp"]).setting(
             "parameters",
@@ -38,13 +38,13 @@ impl Settings {
     }
 }
 
-/// What differs from hiroz's configuration of a session that listens at `listen` and finds others through a router.
+/// Changes to hiroz's configuration for a session that listens at `listen` and finds others through a router.
 pub(crate) fn changes_with_router(listen: &str) -> Changes {
     vec![connect_to(&[ROUTER.to_owned()]), wait_for_links(), listen_at(listen)].into()
 }
 
-/// What differs without a router that tells sessions of each other. `connect`: where those before this one listen.
-/// `link`: by which they find each other then.
+/// Changes for sessions that find each other without a router. `connect`: where those before this one listen.
+/// `link`: the link on which they then find each other.
 pub(crate) fn changes(listen: &str, connect: &[String], link: Option<&Link>) -> Changes {
     let mut changes = scouting(link);
     changes.extend([connect_to(connect), connect_again_soon(), wait_for_links(), listen_at(listen)]);
@@ -55,8 +55,8 @@ fn connect_to(endpoints: &[String]) -> Change {
     Change::new("connect/endpoints", endpoints, json!(["tcp/localhost:7447"]))
 }
 
-/// How long opening waits at most until the links are there and have told what is on their other side, which a late
-/// subscription asks for what was sent before.
+/// The longest time that opening waits until the links exist and have announced what is on their other side,
+/// which a late subscription asks for earlier messages.
 fn wait_for_links() -> Change {
     Change::new("scouting/delay", 2000, 500)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writers: a publisher serialises a message when it is published, and hands it to Zenoh. Or the sending end of a
-//! service.
+//! Writers: a publisher serialises a message when it is published, and passes it to Zenoh. Or the sending end
+//! of a service.
 use std::sync::Arc;
 
 use hiroz::entity::EndpointKind;
@@ -17,7 +17,7 @@ use crate::services::{Ends, Reply};
 /// What a publisher of any of the types does.
 pub(crate) trait Sending: Send {
     fn send(&mut self, places: Places) -> Result<()>;
-    /// What is sent next answers this request.
+    /// The next message answers this request.
     fn answer(&mut self, _request: Reply) -> Result<()> {
         Err(Error::invalid("an answer by a writer that is no server's"))
     }
@@ -67,7 +67,7 @@ impl HirozWriter {
         Self { writer: None, service, wanted, session, facts }
     }
 
-    /// What is committed next answers this request.
+    /// The next committed message answers this request.
     pub(crate) fn answer(&mut self, request: Reply) -> Result<()> {
         self.writer.as_mut().ok_or_else(|| Error::invalid("answer() before enable"))?.answer(request)
     }

@@ -12,22 +12,22 @@ use lagometer_adapter::{
 use crate::quality::Quality;
 use crate::services::{under_way, Calls, Locked};
 
-/// Ports are used by one thread at a time, so the variant without a mutex does: what an application with a thread per
-/// node takes.
+/// One thread at a time uses a port, so the variant without a mutex is enough: an application with a thread
+/// per node would use it, too.
 pub(crate) type Service = ipc::Service;
 /// The factory of a topic's publishers and subscribers.
 pub(crate) type Messages = publish_subscribe::PortFactory<Service, [u8], ()>;
 /// The factory of a topic's notifiers and listeners.
 pub(crate) type Events = event::PortFactory<Service>;
 
-/// Of a service, in the vendor's configuration.
+/// For a service, in the vendor's configuration.
 const PUBLISHERS_DEFAULT: usize = 2;
 const SUBSCRIBERS_DEFAULT: usize = 8;
 const NODES_DEFAULT: usize = 20;
 /// Listeners and notifiers of an event service in the vendor's configuration.
 const EVENT_PORTS_DEFAULT: usize = 16;
 const EVENT_NODES_DEFAULT: usize = 36;
-/// What each of them is raised to at least: a fan-in of this width has room.
+/// The minimum that each of them is raised to: room for a fan-in of this width.
 const PUBLISHERS_MIN: usize = 16;
 
 /// How many ports and nodes a service has room for.
@@ -38,7 +38,7 @@ struct Room {
     nodes: usize,
 }
 
-/// One iceoryx2 node, and with services a second one, for ports of another variant.
+/// One iceoryx2 node and, with services, a second one for ports of another variant.
 #[derive(Debug)]
 pub(crate) struct Iceoryx2Context {
     node: Node<Service>,
@@ -80,7 +80,8 @@ impl Iceoryx2Context {
         })
     }
 
-    /// A service: opened, or created by whoever comes first. With how many requests of a client may be under way.
+    /// A service: opened, or created by the first to come. Also returns how many requests of a client may be
+    /// in flight.
     pub(crate) fn calls(&self, request: &Endpoint) -> Result<(Calls, usize)> {
         let quality = Quality::new(request, self.keep_all_messages)?;
         let under_way = under_way(request, &quality);
@@ -102,7 +103,7 @@ impl Iceoryx2Context {
         Ok((calls, under_way))
     }
 
-    /// The messages of a topic: opened, or created by whoever comes first.
+    /// The messages of a topic: opened, or created by the first to come.
     pub(crate) fn messages(&self, topic: &str, quality: &Quality) -> Result<Messages> {
         let name = service_name(topic)?;
         self.node
@@ -118,7 +119,7 @@ impl Iceoryx2Context {
             .doing(format!("topic '{topic}': opening or creating the service"))
     }
 
-    /// The events that go with a topic's messages.
+    /// The events that belong to a topic's messages.
     pub(crate) fn events(&self, topic: &str) -> Result<Events> {
         let name = service_name(&format!("{topic}/sent"))?;
         self.node
@@ -131,7 +132,7 @@ impl Iceoryx2Context {
             .doing(format!("topic '{topic}': opening or creating the event"))
     }
 
-    /// What a KEEP_ALL queue is to hold, if the study says.
+    /// What a KEEP_ALL queue must hold, if the study says so.
     pub(crate) fn keep_all_messages(&self) -> Option<usize> {
         self.keep_all_messages
     }
@@ -173,7 +174,7 @@ fn service_name(text: &str) -> Result<ServiceName> {
     ServiceName::new(text).doing(format!("'{text}' as the name of a service"))
 }
 
-/// The middleware's log goes where the adapter's goes, from warnings on.
+/// Sends the middleware's log to the adapter's, from warnings on.
 fn route_log() {
     struct ToHost;
     impl iceoryx2_log::Log for ToHost {

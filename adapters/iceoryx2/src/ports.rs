@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writers and readers: a publisher with its notifier, a subscriber with its listener. Or the ends of a service, with
-//! an event for its requests and one for its replies.
+//! Writers and readers: a publisher with its notifier, a subscriber with its listener. Or the ends of a
+//! service, with an event for its requests and one for its replies.
 //!
-//! This file has what `unsafe` the middleware's interface asks for.
+//! This file contains the `unsafe` that the middleware's interface requires.
 #![allow(unsafe_code)]
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -26,12 +26,12 @@ use crate::context::{sent_event, Events, Iceoryx2Context, Messages, Service};
 use crate::quality::{Quality, BORROWED_DEFAULT, BUFFER_DEFAULT};
 use crate::services::{Asked, Client, Reply, ReplyLoan, RequestLoan, Server};
 
-/// A port, or a sample of it, of the variant whose ports count their references without a lock.
+/// A port, or one of its samples, of the variant that counts references to a port without a lock.
 #[derive(Debug)]
 pub(crate) struct Exclusive<T>(T);
 
-// SAFETY: all that counts references to one port are the port and its samples. They live in one writer or one reader,
-// and one thread at a time uses that one (the header's contract), so the count is never touched by two.
+// SAFETY: only the port and its samples count references to the port. They are in one writer or reader, and
+// one thread at a time uses that one (the header's contract), so two threads never touch the count.
 unsafe impl<T> Send for Exclusive<T> {}
 
 impl<T> Deref for Exclusive<T> {
@@ -47,20 +47,21 @@ impl<T> DerefMut for Exclusive<T> {
     }
 }
 
-/// By what messages leave.
+/// What messages are sent through.
 enum Outlet {
     Publisher(Exclusive<Publisher<Service, [u8], ()>>, Arc<PortStatus>),
     Client(Arc<Client>),
-    /// A server's, and the request that is answered next.
+    /// A server's, and the request to answer next.
     Server(Arc<Server>, Option<Arc<Asked>>),
 }
 
-/// A publisher. The order of the fields is that of their end.
+/// A publisher. The order of the fields is the order in which they are dropped.
 pub(crate) struct Iceoryx2Writer {
     outlet: Outlet,
     notifier: Exclusive<Notifier<Service>>,
     events: Events,
-    /// Whether anybody waits for events. With readers that poll nobody does, and an application would send none.
+    /// Whether anybody waits for events. With polling readers nobody does, and an application would not send
+    /// any.
     notifies: bool,
 }
 
@@ -105,7 +106,7 @@ impl Iceoryx2Writer {
         Self::with(context, &replies_of(&endpoint.topic), Outlet::Server(server, None))
     }
 
-    /// What is committed next answers this request.
+    /// The next committed message answers this request.
     pub(crate) fn answer(&mut self, request: Arc<Asked>) -> Result<()> {
         match &mut self.outlet {
             Outlet::Server(_, next) => *next = Some(request),
@@ -125,7 +126,7 @@ impl Iceoryx2Writer {
     }
 }
 
-/// What goes before the name of the events that tell of a service's requests.
+/// The prefix of the name of the events that announce a service's requests.
 fn requests_of(service: &str) -> String {
     format!("{service}/request")
 }
@@ -168,7 +169,7 @@ impl Writer for Iceoryx2Writer {
             _ => return Err(Error::invalid("a message that was borrowed from another writer")),
         };
         if self.notifies {
-            // Also after a rejection, since those with room have got it.
+            // Even after a rejection, because readers with room have got the message.
             self.notifier.notify().doing("notifying")?;
         }
         Ok(sent)
@@ -198,7 +199,7 @@ fn publish(loan: SampleLoan, status: &PortStatus) -> Result<Sent> {
     }
 }
 
-/// Shared memory that a message is written to.
+/// Shared memory to write a message to.
 pub(crate) enum Iceoryx2Loan {
     Sample(SampleLoan),
     Request(RequestLoan),
@@ -220,7 +221,7 @@ impl Loan for Iceoryx2Loan {
 
 /// Where messages come from.
 enum Inlet {
-    /// It hears from `enable` on.
+    /// It receives from `enable` on.
     Subscriber(Option<Exclusive<Subscriber<Service, [u8], ()>>>, Arc<Messages>, Arc<PortStatus>),
     Client(Arc<Client>),
     Server(Arc<Server>),
@@ -229,7 +230,7 @@ enum Inlet {
 /// A subscriber.
 pub(crate) struct Iceoryx2Reader {
     inlet: Inlet,
-    /// With dispatch by waitset; goes to the waitset when that is attached.
+    /// With dispatch by waitset; moved to the waitset when it is attached.
     listener: Option<Exclusive<Listener<Service>>>,
     buffer: usize,
     may_borrow: usize,
@@ -262,7 +263,7 @@ impl Iceoryx2Reader {
         Self::with(context, endpoint, &requests_of(&endpoint.topic), Inlet::Server(server))
     }
 
-    /// `topic`: what its events go with.
+    /// `topic`: the one that its events belong to.
     fn with(context: &Iceoryx2Context, endpoint: &Endpoint, topic: &str, inlet: Inlet) -> Result<Self> {
         let quality = Quality::new(endpoint, context.keep_all_messages())?;
         let listener = match endpoint.dispatch {
@@ -286,11 +287,11 @@ impl Iceoryx2Reader {
         })
     }
 
-    /// What a waitset needs of it: the listener, its descriptor, and what says whether anything is left to take.
+    /// What a waitset needs: the listener, its descriptor, and whether anything is left to take.
     pub(crate) fn wait_by(&mut self) -> Result<(Exclusive<Listener<Service>>, i32, Untaken)> {
         let listener =
             self.listener.take().ok_or_else(|| Error::invalid("a reader attached twice, or that polls"))?;
-        // SAFETY: the descriptor is used as long as the waitset has the listener, and nobody closes it.
+        // SAFETY: the descriptor is used while the waitset has the listener, and nobody closes it.
         let descriptor = unsafe { listener.file_descriptor().native_handle() };
         Ok((listener, descriptor, self.untaken.clone()))
     }
@@ -348,18 +349,18 @@ impl Reader for Iceoryx2Reader {
     }
 }
 
-/// Shared memory that shows a message.
+/// Shared memory that holds a message.
 pub(crate) enum Iceoryx2Sample {
     Sample(Exclusive<ReceivedSample<Service, [u8], ()>>),
     Request(Arc<Asked>, Answered),
     Reply(Reply),
 }
 
-/// Whether a request has been.
+/// Whether a request has been answered.
 pub(crate) struct Answered(bool);
 
 impl Iceoryx2Sample {
-    /// The request that it is, once.
+    /// The request in it, once.
     pub(crate) fn asked(&mut self) -> Result<Arc<Asked>> {
         match self {
             Self::Request(_, Answered(true)) => Err(Error::invalid("a request that is answered twice")),
@@ -383,8 +384,8 @@ impl Sample for Iceoryx2Sample {
     }
 }
 
-/// Whether a reader may have messages that no event will announce any more: from an event on, until a take has found
-/// nothing.
+/// Whether a reader may have messages that no further event will announce: from an event on, until a take has
+/// found nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Untaken(Arc<AtomicBool>);
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Qualities of service in iceoryx2's terms.
+//! Quality of service in iceoryx2's terms.
 use std::time::Duration;
 
 use lagometer_adapter::{Endpoint, Error, History, Result};
 
-/// What a subscriber may hold taken and not given back: the engine takes up to eight at a time.
+/// How many samples a subscriber may hold between take and release: the engine takes up to eight at a time.
 const BORROWED: usize = 8;
-/// Of a service, in the vendor's configuration.
+/// For a service, in the vendor's configuration.
 pub(crate) const BUFFER_DEFAULT: usize = 2;
 pub(crate) const BORROWED_DEFAULT: usize = 2;
-/// A KEEP_ALL queue holds so much of the largest messages, within these bounds.
+/// A KEEP_ALL queue holds this much of the largest messages, within these bounds.
 const KEEP_ALL_BYTES: usize = 4 << 20;
 const KEEP_ALL_MIN: usize = 8;
 const KEEP_ALL_MAX: usize = 1024;
@@ -17,13 +17,13 @@ const KEEP_ALL_MAX: usize = 1024;
 /// What both ends of a topic agree on, and what the publisher does when a queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quality {
-    /// Whether the newest message takes the place of the oldest.
+    /// Whether the newest message replaces the oldest.
     pub(crate) overflows: bool,
-    /// Messages that a subscriber's queue holds.
+    /// How many messages a subscriber's queue holds.
     pub(crate) buffer: usize,
-    /// Messages that a subscriber may hold beside them.
+    /// How many messages a subscriber may hold in addition.
     pub(crate) borrowed: usize,
-    /// How long a publisher waits for room where nothing overflows.
+    /// How long a publisher waits for room if nothing overflows.
     pub(crate) wait: Duration,
 }
 

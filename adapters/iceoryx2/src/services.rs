@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Request and reply: iceoryx2's request-response. The two ends of a client share one port, and so do those of a server;
-//! until the start two threads may use a client's, so that these ports are of the variant with a lock.
+//! Request and reply: iceoryx2's request-response. The two ends of a client share one port, and so do those
+//! of a server. Until the start two threads may use a client's port, so these ports are of the variant with a
+//! lock.
 //!
-//! This file has what `unsafe` the middleware's interface asks for.
+//! This file contains the `unsafe` that the middleware's interface requires.
 #![allow(unsafe_code)]
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -33,16 +34,16 @@ pub(crate) type Calls = request_response::PortFactory<Locked, [u8], (), [u8], ()
 pub(crate) type RequestLoan = RequestMutUninit<Locked, [MaybeUninit<u8>], (), [u8], ()>;
 /// A reply that is being written.
 pub(crate) type ReplyLoan = ResponseMutUninit<Locked, [MaybeUninit<u8>], ()>;
-/// A reply that was taken.
+/// A taken reply.
 pub(crate) type Reply = Response<Locked, [u8], ()>;
 type Request = ActiveRequest<Locked, [u8], (), [u8], ()>;
 type Serving = ServerPort<Locked, [u8], (), [u8], ()>;
 type Pending = PendingResponse<Locked, [u8], (), [u8], ()>;
 
-/// Of a service, in the vendor's configuration: requests of a client that may be under way.
+/// For a service, in the vendor's configuration: how many requests of a client may be in flight.
 const UNDER_WAY_DEFAULT: usize = 4;
 
-/// How many requests of a client may be under way.
+/// How many requests of a client may be in flight.
 pub(crate) fn under_way(request: &Endpoint, quality: &Quality) -> usize {
     match request.qos.history {
         None => UNDER_WAY_DEFAULT,
@@ -58,7 +59,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What both ends of a client use.
 pub(crate) struct Client {
     port: ClientPort<Locked, [u8], (), [u8], ()>,
-    /// In the order in which they were sent.
+    /// In the order of sending.
     pending: Mutex<VecDeque<Pending>>,
     pub(crate) status: Arc<CallStatus>,
 }
@@ -72,7 +73,7 @@ impl Client {
         Ok(Self { port, pending, status: CallStatus::new(calls, under_way, false) })
     }
 
-    /// None: there is no memory left, or too many are being written.
+    /// None: no memory is left, or too many are being written.
     pub(crate) fn borrow(&self, bytes: usize) -> Result<Option<RequestLoan>> {
         match self.port.loan_slice_uninit(bytes) {
             Ok(request) => Ok(Some(request)),
@@ -87,7 +88,7 @@ impl Client {
     pub(crate) fn send(&self, loan: RequestLoan) -> Result<Sent> {
         // SAFETY: a byte has no invalid value, and the memory is a mapped file that the kernel filled with zeros.
         let request = unsafe { loan.assume_init() };
-        let mut pending = locked(&self.pending); // before the reply can come
+        let mut pending = locked(&self.pending); // before the reply can arrive
         match request.send() {
             Ok(sent) => {
                 if sent.number_of_server_connections() > 0 {
@@ -99,7 +100,7 @@ impl Client {
                 RequestSendError::ExceedsMaxActiveRequests
                 | RequestSendError::SendError(SendError::UnableToDeliver),
             ) => {
-                // Those whose server has gone would hold their places for ever.
+                // Requests whose server is gone would hold their places forever.
                 pending.retain(|each| each.is_connected() || each.has_response());
                 self.status.note_rejected();
                 Ok(Sent::Rejected)
@@ -108,11 +109,11 @@ impl Client {
         }
     }
 
-    /// The reply to the oldest request that has one. Each request has one reply: then it is over.
+    /// The reply to the oldest request that has one. A request gets only one reply and is then done.
     pub(crate) fn take(&self) -> Result<Option<Reply>> {
         let mut pending = locked(&self.pending);
         while let Some(place) = pending.iter().position(Pending::has_response) {
-            // One before it may have got its reply since it was looked at, and did so earlier.
+            // An earlier one may have got its reply since it was checked, and before this one.
             let place = pending.iter().take(place).position(Pending::has_response).unwrap_or(place);
             if let Some(reply) = pending[place].receive().doing("receiving a reply")? {
                 drop(pending.remove(place));
@@ -125,7 +126,7 @@ impl Client {
 
 /// What both ends of a server use.
 pub(crate) struct Server {
-    /// It hears from its making on, and so is made by `enable`.
+    /// It receives as soon as it exists, so `enable` creates it.
     port: OnceLock<Serving>,
     service: String,
     reply_bytes_max: usize,
@@ -156,7 +157,7 @@ impl Server {
         Ok(request.map(|request| Arc::new(Asked(request))))
     }
 
-    /// None: there is no memory left.
+    /// None: no memory is left.
     pub(crate) fn borrow(&self, request: &Asked, bytes: usize) -> Result<Option<ReplyLoan>> {
         match request.0.loan_slice_uninit(bytes) {
             Ok(reply) => Ok(Some(reply)),
@@ -182,10 +183,10 @@ impl Server {
     }
 }
 
-/// A request, which its sample shows and its reply is sent by.
+/// A request: its sample contains it and its reply is sent through it.
 pub(crate) struct Asked(Request);
 
-// SAFETY: the two ends of a server, which share it, are used by one thread at a time together (services.h).
+// SAFETY: one thread at a time uses both ends of a server, which share it (services.h).
 unsafe impl Send for Asked {}
 // SAFETY: as above.
 unsafe impl Sync for Asked {}
@@ -196,7 +197,7 @@ impl Asked {
     }
 }
 
-/// What any thread may ask of an end of a service.
+/// What any thread may query about an end of a service.
 pub(crate) struct CallStatus {
     calls: Calls,
     under_way: usize,

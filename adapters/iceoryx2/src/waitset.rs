@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A waitset: poll(2) on the listeners' descriptors, then the listeners are emptied, as iceoryx2's own WaitSet does it.
-//! That one borrows what is attached to it for its lifetime, which an object behind a C handle can't offer.
+//! A waitset: poll(2) on the listeners' descriptors, then the listeners are drained, as in iceoryx2's own
+//! WaitSet. That one borrows what is attached to it for its lifetime, which an object behind a C handle can't
+//! provide.
 use std::sync::Arc;
 
 use iceoryx2::port::listener::Listener;

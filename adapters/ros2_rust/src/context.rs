@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A context is one participant, made by `enable`, in which each node of lagometer's is a node of ROS 2.
+//! A context is one participant, created by `enable`; each of lagometer's nodes in it is a ROS 2 node.
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -12,7 +12,7 @@ use rustdds::{QosPolicies, Topic};
 
 use crate::settings::Settings;
 
-/// Of the payload type `bytes`, which is no message of ROS 2: as every DDS adapter has it.
+/// For the payload type `bytes`, which is not a ROS 2 message: the same in every DDS adapter.
 const BYTES_TYPE_NAME: &str = "lagometer::Bytes";
 
 /// One participant.
@@ -23,10 +23,10 @@ pub(crate) struct Ros2Context {
     participant: SharedParticipant,
 }
 
-/// The nodes of a participant, which its endpoints are made by, once it is there.
+/// A participant's nodes, which create its endpoints, once it exists.
 pub(crate) type SharedNodes = Arc<OnceLock<Nodes>>;
 
-/// Nodes by lagometer's names for them.
+/// Nodes by lagometer's names.
 pub(crate) struct Nodes {
     made: Mutex<BTreeMap<String, Node>>,
     rosout: bool,
@@ -68,12 +68,12 @@ impl Context for Ros2Context {
 }
 
 impl Nodes {
-    /// The nodes of an endpoint's participant, which is being enabled.
+    /// The nodes of the participant whose endpoint is being enabled.
     pub(crate) fn of(shared: &SharedNodes) -> Result<&Self> {
         shared.get().ok_or_else(|| Error::invalid("an endpoint enabled before its context"))
     }
 
-    /// Has a node and a topic used to make an endpoint.
+    /// Uses a node and a topic to create an endpoint.
     pub(crate) fn make<T>(
         &self,
         participant: &Participant,
@@ -86,7 +86,7 @@ impl Nodes {
         })
     }
 
-    /// Has a node used to make something.
+    /// Uses a node to create something.
     pub(crate) fn within<T>(&self, name: &str, make: impl FnOnce(&mut Node) -> Result<T>) -> Result<T> {
         let mut nodes = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if !nodes.contains_key(name) {
@@ -126,7 +126,7 @@ fn topic(participant: &Participant, node: &Node, wanted: &Wanted) -> Result<Topi
     node.create_topic(&topic, MessageTypeName::new(package, name), &wanted.profile).doing(doing)
 }
 
-/// What both kinds of endpoint are made from.
+/// The configuration for both kinds of endpoint.
 pub(crate) struct Wanted {
     pub(crate) node: String,
     pub(crate) topic: String,

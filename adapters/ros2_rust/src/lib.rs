@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! lagometer's adapter for ros2-client: nodes of ROS 2 in Rust over RustDDS, without an installation of ROS 2.
+//! lagometer's adapter for ros2-client: ROS 2 nodes in Rust over RustDDS, without a ROS 2 installation.
 mod context;
 #[cfg(test)]
 mod on_the_wire;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long messages are as CDR.
+//! The length of messages as CDR.
 use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{PayloadType, Ros2Message};
 use lagometer_rustdds_common::message::{Bytes, Image, Imu, Message, PointCloud2, Text};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Quality of service in the words of ros2-client, and what is in force.
+//! Quality of service in ros2-client's terms, and the effective values.
 use lagometer_adapter::{Description, Endpoint, Error, History, Result};
 use ros2_client::qos::{self, Durability, QosProfile, Reliability, WhenFull};
 use serde_json::Value;
 
-/// What the study asks for; the rest is as in the profile given.
+/// What the study requests; the rest is as in the given profile.
 pub(crate) fn profile(vendors: QosProfile, endpoint: &Endpoint) -> Result<QosProfile> {
     let qos = &endpoint.qos;
     let mut asked = vendors;
@@ -28,7 +28,7 @@ pub(crate) fn profile(vendors: QosProfile, endpoint: &Endpoint) -> Result<QosPro
     }
 }
 
-/// What of a profile differs from what the vendor ships.
+/// The parts of a profile that differ from the vendor's.
 pub(crate) fn describe(profile: &QosProfile, vendors: &QosProfile) -> Description {
     let [in_force, usual] = [profile, vendors]
         .map(|each| (reliability(each), blocking(each), history(each), format!("{:?}", each.durability)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Readers: a subscription makes an object of each message when it is taken.
+//! Readers: a subscription converts each message to an object when it is taken.
 use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
@@ -20,9 +20,9 @@ use crate::services::Ends;
 
 /// What a subscription of any of the types does.
 pub(crate) trait Receiving: Send + Source {
-    /// A message, and, if it is a request, what a reply must name.
+    /// A message and, if it is a request, what a reply must refer to.
     fn take_one(&self) -> Result<Option<(Places, Option<RmwRequestId>)>>;
-    /// None of an end of a service.
+    /// None for an end of a service.
     fn identity(&self) -> Option<GUID> {
         None
     }
@@ -123,14 +123,14 @@ impl Reader for Ros2Reader {
     }
 }
 
-/// The payload of a message that was taken.
+/// The payload of a taken message.
 pub(crate) struct Ros2Sample {
     places: Places,
     request: Option<RmwRequestId>,
 }
 
 impl Ros2Sample {
-    /// Of a request what its reply must name, once.
+    /// What the reply to a request must refer to, once.
     pub(crate) fn request(&mut self) -> Result<RmwRequestId> {
         self.request
             .take()

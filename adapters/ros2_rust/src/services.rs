@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Request and reply: services of ROS 2, mapped to DDS as `rmw_fastrtps` does (`ServiceMapping::Enhanced`).
+//! Request and reply: ROS 2 services, mapped to DDS as in `rmw_fastrtps` (`ServiceMapping::Enhanced`).
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lagometer_adapter::ros2::{node_name, Places, Ros2Payload};
@@ -17,7 +17,7 @@ use crate::quality;
 use crate::reader::Receiving;
 use crate::writer::Sending;
 
-/// What requests and replies hold.
+/// The content of requests and replies.
 #[derive(Clone, Serialize, Deserialize)]
 struct Payload(Bytes);
 impl Message for Payload {}
@@ -28,7 +28,7 @@ enum End {
     Server(Server<Payload, Payload>),
 }
 
-/// A client or a server, made when the first of its two ends is enabled.
+/// A client or a server, created when the first of its two ends is enabled.
 pub(crate) struct Ends {
     made: Mutex<Option<Arc<Mutex<End>>>>,
     nodes: SharedNodes,
@@ -59,18 +59,18 @@ impl Ends {
             node: request.node.clone(),
             name: request.topic.clone(),
             serves,
-            // A publisher's default is that of ROS 2's services, too.
+            // A publisher's default is also that of ROS 2 services.
             request: quality::profile(QosProfile::publisher_default(), request)?,
             reply: quality::profile(QosProfile::publisher_default(), reply)?,
         }))
     }
 
-    /// The end that sends.
+    /// The sending end.
     pub(crate) fn sending(&self) -> Result<Box<dyn Sending>> {
         Ok(Box::new(SendingEnd { end: self.end()?, answered: Mutex::default() }))
     }
 
-    /// The end that receives.
+    /// The receiving end.
     pub(crate) fn receiving(&self) -> Result<Box<dyn Receiving>> {
         Ok(Box::new(ReceivingEnd(self.end()?)))
     }
@@ -145,7 +145,7 @@ impl Receiving for ReceivingEnd {
                 let taken = server.receive_request().doing("taking a request")?;
                 Ok(taken.map(|(id, payload)| (payload.0.into_places(), Some(id))))
             }
-            // Replies go to all clients: the others' are passed over, as rmw does.
+            // Replies go to all clients: those for others are skipped, as in rmw.
             End::Client(client, own) => loop {
                 match client.receive_response().doing("taking a reply")? {
                     None => return Ok(None),

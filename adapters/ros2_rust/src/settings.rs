@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a study may set, and the participant that comes of it.
+//! What a study can configure, and the resulting participant.
 use lagometer_adapter::{ContextConfig, Description};
 use lagometer_rustdds_common::Sockets;
 
 /// The settings of a context.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Whether nodes have a publisher of their log.
+    /// Whether nodes publish their log.
     pub(crate) rosout: bool,
     pub(crate) sockets: Sockets,
 }

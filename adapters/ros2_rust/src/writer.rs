@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writers: a publisher serialises a message when it is published, and a thread of RustDDS's sends it.
+//! Writers: a publisher serialises a message when it is published, and one of RustDDS's threads sends it.
 use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
@@ -18,11 +18,11 @@ use crate::services::Ends;
 /// What a publisher of any of the types does.
 pub(crate) trait Sending: Send {
     fn send(&self, places: Places) -> Result<Sent>;
-    /// What is sent next answers this request.
+    /// The next message answers this request.
     fn answer(&self, _request: RmwRequestId) -> Result<()> {
         Err(Error::invalid("an answer by a writer that is no server's"))
     }
-    /// None of an end of a service.
+    /// None for an end of a service.
     fn identity(&self) -> Option<GUID> {
         None
     }
@@ -79,7 +79,7 @@ impl Ros2Writer {
         self
     }
 
-    /// What is committed next answers this request.
+    /// The next committed message answers this request.
     pub(crate) fn answer(&self, request: RmwRequestId) -> Result<()> {
         self.writer.as_ref().ok_or_else(|| Error::invalid("answer() before enable"))?.answer(request)
     }

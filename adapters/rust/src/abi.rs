@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lagometer/adapter.h` in Rust, field for field. It is installed beside the header, as `lagometer/adapter.rs`, for whoever
-// writes an adapter in Rust with nothing else of ours: `mod abi { include!(...); }`. Hence no attribute or comment for the
-// whole file, and no name from outside of `std`. `tests/integration/adapters/test_adapters_rust.py` holds it to the header.
+// `lagometer/adapter.h` in Rust, field for field. It is installed next to the header, as
+// `lagometer/adapter.rs`, for adapters in Rust that use nothing else of ours: `mod abi { include!(...); }`.
+// That is why this file has no inner attributes or doc comments and uses only names of `std`.
+// `tests/integration/adapters/test_adapters_rust.py` checks it against the header.
 //
-// What each thing means, and the contract of each function, is said in the header alone.
+// Only the header documents the meaning of each item and the contract of each function.
 
 use std::ffi::c_void;
 
@@ -157,7 +158,7 @@ pub struct StampKey {
     pub source_time_ns: i64,
 }
 
-/// What lies beyond `HOST_SIZE_1_0` is there only if `size` covers it; likewise in the other structs.
+/// Fields beyond `HOST_SIZE_1_0` exist only if `size` covers them; the same applies to the other structs.
 #[repr(C)]
 pub struct Host {
     pub size: u32,
@@ -341,10 +342,10 @@ pub struct Table {
     pub waitset_wait_ready: Option<extern "C" fn(*mut WaitsetHandle, i64, *mut u32, u32, *mut u32) -> Status>,
 }
 
-// SAFETY: a table is written once, at compile time, and points at static text and functions alone.
+// SAFETY: a table is written once, at compile time, and only points at static text and functions.
 unsafe impl Sync for Table {}
 
-/// Makes both ends of a client or of a server: node, request, reply, what is made.
+/// Creates both ends of a client or of a server from node, request and reply.
 pub type CreateEnds<First, Second> = extern "C" fn(
     *mut NodeHandle,
     *const EndpointConfig,
@@ -353,7 +354,7 @@ pub type CreateEnds<First, Second> = extern "C" fn(
     *mut *mut Second,
 ) -> Status;
 
-/// Of the extension `services/1` (`lagometer/services.h`).
+/// The table of the extension `services/1` (`lagometer/services.h`).
 #[repr(C)]
 pub struct ServicesTable {
     pub size: u32,
@@ -363,7 +364,7 @@ pub struct ServicesTable {
     pub answer: extern "C" fn(*mut WriterHandle, *const Sample) -> Status,
 }
 
-/// Of the extension `stamps/1` (`lagometer/stamps.h`).
+/// The table of the extension `stamps/1` (`lagometer/stamps.h`).
 #[repr(C)]
 pub struct StampsTable {
     pub size: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two ways for a thread to wait: a futex for what this process tells itself, and poll(2) for what has a descriptor.
+//! Two ways for a thread to wait: a futex for events within this process, and poll(2) for descriptors.
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use crate::{now_ns, Doing, Error, Result, Trigger, Woken};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// Any thread rings, one thread waits. Ringing makes a system call only if somebody sleeps.
+/// Any thread rings, one thread waits. Ringing makes a system call only if a thread is sleeping.
 #[derive(Debug, Default)]
 pub struct Bell {
     rings: AtomicU32,
@@ -17,13 +17,13 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// How often it rang; to be read before looking for whatever may have been the reason.
+    /// How often it has rung. Read this before checking the condition to wait for.
     #[inline]
     pub fn rings(&self) -> u32 {
         self.rings.load(Ordering::SeqCst)
     }
 
-    /// Wakes whoever sleeps, or ends the next sleep that knows of fewer rings.
+    /// Wakes the sleeping thread, or ends the next sleep that has seen fewer rings.
     #[inline]
     pub fn ring(&self) {
         self.rings.fetch_add(1, Ordering::SeqCst);
@@ -40,7 +40,7 @@ impl Bell {
         }
     }
 
-    /// Sleeps until it rang more often than `seen`, or until host time `until_ns`. May end early.
+    /// Sleeps until it has rung more often than `seen`, or until host time `until_ns`. May end early.
     pub fn sleep(&self, seen: u32, until_ns: i64) {
         let until = timespec(until_ns);
         let until = if until_ns == i64::MAX { ptr::null() } else { ptr::from_ref(&until) };
@@ -61,7 +61,7 @@ impl Bell {
     }
 }
 
-/// A descriptor that any thread makes readable and the waiting one empties again.
+/// A descriptor that any thread makes readable and the waiting thread drains.
 #[derive(Debug)]
 pub struct Knock(OwnedFd);
 
@@ -80,7 +80,7 @@ impl Knock {
         if descriptor < 0 {
             return Err(std::io::Error::last_os_error()).doing("making an eventfd");
         }
-        // SAFETY: just made, and nobody else's.
+        // SAFETY: just created, and owned by nobody else.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
@@ -100,7 +100,7 @@ pub struct Poller {
 
 // pollfd is plain numbers, so Poller is Send by itself.
 impl Poller {
-    /// Without any descriptor but the knock's.
+    /// A poller with no descriptor but the knock's.
     pub fn new() -> Result<Self> {
         let knock = Arc::new(Knock::new()?);
         let polled = vec![readable(knock.0.as_raw_fd())];
@@ -113,13 +113,13 @@ impl Poller {
         self.polled.len() - 2
     }
 
-    /// What ends a wait from another thread.
+    /// Ends a wait from another thread.
     pub fn knock(&self) -> Arc<Knock> {
         self.knock.clone()
     }
 
-    /// Waits until a descriptor is readable or somebody knocked, at the latest until host time `until_ns`. After
-    /// `Ready`, `is_ready` says which.
+    /// Waits until a descriptor is readable, somebody knocks, or host time `until_ns`. After `Ready`,
+    /// `is_ready` says which.
     pub fn wait(&mut self, until_ns: i64) -> Result<Woken> {
         loop {
             let left = timespec((until_ns.saturating_sub(now_ns())).max(0));
@@ -144,7 +144,7 @@ impl Poller {
         }
     }
 
-    /// Whether somebody had knocked when the last wait ended.
+    /// Whether there was a knock before the last wait ended.
     #[inline]
     pub fn was_knocked(&self) -> bool {
         self.polled[0].revents != 0

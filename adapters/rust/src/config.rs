@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the caller asked for, in checked Rust terms.
+//! The caller's configuration, in checked Rust types.
 use std::ffi::c_void;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{abi, host, Error, Options, Result, Sidecar};
 
-/// The smallest payload: the envelope alone.
+/// The smallest payload, which only has room for the envelope's short form.
 const PAYLOAD_BYTES_MIN: u64 = abi::PAYLOAD_BYTES_MIN as u64;
 /// How long a reliable writer may wait for room if the caller does not say.
 const BLOCKING_DEFAULT: Duration = Duration::from_millis(100);
@@ -17,37 +17,37 @@ const BLOCKING_DEFAULT: Duration = Duration::from_millis(100);
 /// Which settings a context starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// As the vendor ships it, but for what isolation forces.
+    /// As the vendor ships it, except for what isolation requires.
     Default,
-    /// The same ground for all middleware, as far as each can (docs/ADAPTERS.md).
+    /// The same settings for all middleware, as far as each allows (docs/ADAPTERS.md).
     Matched,
 }
 
-/// What a context is made of.
+/// The configuration of a context.
 #[derive(Debug)]
 pub struct ContextConfig {
-    /// Contexts of different domains do not hear each other.
+    /// Contexts of different domains do not communicate.
     pub domain: u32,
-    /// A name for people.
+    /// A name for humans.
     pub name: String,
     /// Which settings to start from.
     pub profile: Profile,
-    /// The adapter's own settings, checked against its sidecar.
+    /// The adapter's own options, checked against its sidecar.
     pub options: Options,
     /// Private to the trial, on a tmpfs, removed by lagometer.
     pub runtime_directory: PathBuf,
-    /// How many contexts the trial has, if that is known.
+    /// How many contexts the trial has, if known.
     pub peers: Option<usize>,
-    /// The way to the trial's other hosts; none: there are none, or nobody knows how to reach them.
+    /// The link to the trial's other hosts. None: there are no others, or nobody knows how to reach them.
     pub link: Option<Link>,
 }
 
 /// This host's link to the trial's other hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Of this host, on the link.
+    /// This host's address on the link.
     pub address: Ipv4Addr,
-    /// What tells this trial from others on the same link.
+    /// Distinguishes this trial from others on the same link.
     pub trial: String,
 }
 
@@ -60,7 +60,7 @@ impl Link {
         Ok(Some(Self { address, trial: network["trial"].as_str().unwrap_or_default().to_owned() }))
     }
 
-    /// A number below `count` that is this trial's: the same in each of its processes (FNV-1a).
+    /// A number below `count` for this trial: the same in each of its processes (FNV-1a).
     pub fn number(&self, count: u16) -> u16 {
         let hash = self
             .trial
@@ -104,7 +104,7 @@ impl ContextConfig {
         })
     }
 
-    /// The folder in the runtime directory for this adapter in this domain; made if it does not exist.
+    /// The adapter's folder for this domain in the runtime directory; created if it does not exist.
     pub fn own_folder(&self, adapter: &str) -> Result<PathBuf> {
         let folder = self.runtime_directory.join(self.domain.to_string()).join(adapter);
         std::fs::create_dir_all(&folder)
@@ -113,14 +113,14 @@ impl ContextConfig {
     }
 }
 
-/// A message of ROS 2 that a payload lies in.
+/// A ROS 2 message that carries a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ros2Message {
     /// `std_msgs/String`: the text.
     String,
     /// `sensor_msgs/Image`: `data`.
     Image,
-    /// `sensor_msgs/Imu`: the text of `header.frame_id`, then the 37 numbers, a region each.
+    /// `sensor_msgs/Imu`: the text of `header.frame_id`, then the 37 numbers, one region each.
     Imu,
     /// `sensor_msgs/PointCloud2`: `data`.
     PointCloud2,
@@ -139,7 +139,7 @@ impl Ros2Message {
         }
     }
 
-    /// The name of its type in DDS, as the rmw layers of ROS 2 have it.
+    /// The name of its type in DDS, as used by the rmw layers of ROS 2.
     pub fn dds_type(self) -> &'static str {
         match self {
             Self::String => "std_msgs::msg::dds_::String_",
@@ -149,12 +149,12 @@ impl Ros2Message {
         }
     }
 
-    /// The name in DDS of a topic of ROS 2.
+    /// The DDS name of a ROS 2 topic.
     pub fn dds_topic(topic: &str) -> String {
         format!("rt/{topic}")
     }
 
-    /// Whether it can have a payload of so many bytes.
+    /// Whether it can have a payload of this many bytes.
     fn has_size(self, bytes: u64) -> bool {
         match self {
             Self::String => bytes >= PAYLOAD_BYTES_MIN,
@@ -165,14 +165,15 @@ impl Ros2Message {
     }
 }
 
-/// A payload type: `fixed` has the length `bytes_max` alone, the others have any that the type allows up to that.
+/// A payload type: `fixed` only has the length `bytes_max`; the others have any length that the type allows
+/// up to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadType {
     /// Exactly `bytes_max`.
     pub fixed: bool,
-    /// Of the payload, envelope included.
+    /// The largest payload, including the envelope.
     pub bytes_max: usize,
-    /// Neither `bytes` nor `fixed`, but this.
+    /// The ROS 2 message, if it is neither `bytes` nor `fixed`.
     pub message: Option<Ros2Message>,
 }
 
@@ -204,7 +205,7 @@ impl PayloadType {
         Ok(Self { fixed: name == "fixed", bytes_max: given.max_bytes as usize, message })
     }
 
-    /// As the study names it.
+    /// Its name in a study.
     pub fn name(self) -> &'static str {
         match self.message {
             Some(message) => message.name(),
@@ -213,7 +214,7 @@ impl PayloadType {
         }
     }
 
-    /// The length of a message, if the type allows it.
+    /// The length of a message; fails if the type does not allow it.
     pub(crate) fn accept(self, bytes: u64) -> Result<usize> {
         let most = self.bytes_max as u64;
         let fits = self.message.is_none_or(|message| message.has_size(bytes));
@@ -227,31 +228,31 @@ impl PayloadType {
     }
 }
 
-/// How much of the past a reader keeps.
+/// How many past messages a reader keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
-    /// The newest so many, at least 1.
+    /// The newest ones, this many, at least 1.
     KeepLast(usize),
-    /// Whatever was not taken yet.
+    /// All that were not taken yet.
     KeepAll,
 }
 
 /// Quality of service. None: the vendor's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Qos {
-    /// Whether nothing may be lost on the way.
+    /// Whether no message may be lost on the way.
     pub reliable: Option<bool>,
-    /// How much is kept.
+    /// How many messages are kept.
     pub history: Option<History>,
-    /// Whether late readers get what was sent before.
+    /// Whether late readers get messages that were sent before.
     pub transient_local: Option<bool>,
-    /// The longest that a commit may wait for room.
+    /// The longest time that a commit may wait for room.
     pub blocking_max: Duration,
 }
 
 impl Qos {
     /// # Safety
-    /// `given` is null or points at qualities of service.
+    /// `given` is null or points at a quality of service.
     unsafe fn read(given: *const abi::Qos) -> Result<Self> {
         let mut qos =
             Self { reliable: None, history: None, transient_local: None, blocking_max: BLOCKING_DEFAULT };
@@ -295,11 +296,11 @@ pub enum Dispatch {
     Poll,
     /// The reader will be attached to a waitset.
     Waitset,
-    /// `on_data` is called on the middleware's own thread.
+    /// The middleware's own thread calls `on_data`.
     Listener,
 }
 
-/// The function to call when a reader has something to take; any thread may, one at a time per reader.
+/// The function to call when a reader has data to take. Any thread may call it, one at a time per reader.
 #[derive(Debug, Clone, Copy)]
 pub struct OnData {
     function: abi::DataFunction,
@@ -312,27 +313,27 @@ unsafe impl Send for OnData {}
 unsafe impl Sync for OnData {}
 
 impl OnData {
-    /// Tells the engine. Calls for one reader must not overlap.
+    /// Notifies the engine. Calls for one reader must not overlap.
     #[inline]
     pub fn call(self) {
         (self.function)(self.user);
     }
 }
 
-/// What a writer or a reader is made of.
+/// The configuration of a writer or a reader.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// The node that it belongs to, by name.
+    /// The name of its node.
     pub node: String,
-    /// As the study names it.
+    /// Its name in the study.
     pub topic: String,
-    /// What its messages are.
+    /// The type of its messages.
     pub payload: PayloadType,
     /// Quality of service.
     pub qos: Qos,
-    /// Of a reader: how its messages reach the engine.
+    /// Readers: how messages reach the engine.
     pub dispatch: Dispatch,
-    /// Of a reader with dispatch by listener.
+    /// Readers with dispatch by listener.
     pub on_data: Option<OnData>,
 }
 
@@ -362,7 +363,7 @@ impl Endpoint {
     }
 }
 
-/// A configuration of the host's as this crate knows it, whatever size it has there.
+/// A host's configuration as this crate knows it, whatever its size there.
 ///
 /// # Safety
 /// `given` is null or points at a struct that is as long as its first field, `size`, says.

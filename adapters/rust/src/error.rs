@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a call failed: a status of the ABI and a sentence.
+//! Why a call failed: a status of the ABI and an error text.
 use std::fmt::Display;
 
 use crate::abi;
 
-/// A call's reason to fail: what was wrong, where, what to do.
+/// Why a call failed: what was wrong, where, what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     pub(crate) status: abi::Status,
@@ -15,7 +15,7 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The middleware can't do this; the sidecar declares it, too.
+    /// The middleware can't do this; the sidecar also declares it.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(abi::UNSUPPORTED, message)
     }
@@ -37,9 +37,9 @@ impl Error {
     }
 }
 
-/// Says what was being done when the middleware gave an error of its own.
+/// Says what the code was doing when the middleware returned an error.
 pub trait Doing<T> {
-    /// The error as [`Error::failed`], after the words of `what`.
+    /// The error as [`Error::failed`], with `what` in front.
     fn doing(self, what: impl Display) -> Result<T>;
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one panic guard: nothing unwinds into C, and nothing is called again after a panic.
+//! The panic guard: nothing unwinds into C, and nothing is called again after a panic.
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{abi, host, Result};
 
-/// Set by the first panic of this library: what it left half done is not to be touched any more.
+/// Set by the first panic of this library: half-done work must not be touched any more.
 static POISONED: AtomicBool = AtomicBool::new(false);
 
-/// Carries out one call from C; errors and panics become a status and a sentence.
+/// Runs one call from C; errors and panics become a status and an error text.
 #[inline]
 pub(crate) fn call(what: &'static str, function: impl FnOnce() -> Result<abi::Status>) -> abi::Status {
     if POISONED.load(Ordering::Relaxed) {
@@ -28,14 +28,15 @@ pub(crate) fn call(what: &'static str, function: impl FnOnce() -> Result<abi::St
     }
 }
 
-/// Carries out what must be done even after a panic: giving back and taking down.
+/// Runs what must be done even after a panic: releasing and destroying.
 pub(crate) fn end(what: &'static str, function: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(function)) {
         poison(what, panic.as_ref());
     }
 }
 
-/// Carries out what the middleware calls on a thread of its own. A panic fails the trial and poisons the adapter.
+/// Runs a callback that the middleware makes on its own thread. A panic fails the trial and poisons the
+/// adapter.
 #[inline]
 pub fn callback(what: &'static str, function: impl FnOnce()) {
     if POISONED.load(Ordering::Relaxed) {

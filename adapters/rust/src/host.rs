@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What lagometer offers to an adapter: the log, the one clock, and where failures go.
+//! What lagometer offers to an adapter: the log, the clock, and error reporting.
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -8,21 +8,21 @@ use crate::abi;
 
 static HOST: AtomicPtr<abi::Host> = AtomicPtr::new(ptr::null_mut());
 
-/// How much a line of the log matters.
+/// The level of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Level {
-    /// For whoever looks for a fault.
+    /// For debugging.
     Debug = 0,
-    /// For whoever reads along.
+    /// For information.
     Info = 1,
-    /// Something was not as it should be.
+    /// Something is not as it should be.
     Warning = 2,
     /// Something failed.
     Error = 3,
 }
 
-/// Keeps the host for the life of the process. False: this crate can't work with it.
+/// Keeps the host until the process ends. Returns false if this crate can't work with it.
 ///
 /// # Safety
 /// `host` is null or points at a host that lives as long as the process.
@@ -41,14 +41,14 @@ pub(crate) unsafe fn keep(host: *const abi::Host) -> bool {
     fits
 }
 
-/// A struct of the host's as this crate knows it: zeros, which mean absent, where the host's is shorter.
+/// A host's struct as this crate knows it. Where the host's is shorter, fields are zero, which means absent.
 ///
 /// # Safety
-/// `given` points at a struct whose first field is its `size`, not less than its first version's; zeros are valid for
-/// every field that came later.
+/// `given` points at a struct whose first field is its `size`, not less than its first version's;
+/// zeros are valid for every later field.
 pub(crate) unsafe fn whole<Struct>(given: *const Struct) -> Struct {
     let mut whole = MaybeUninit::<Struct>::zeroed();
-    // SAFETY: so many bytes are there on both sides; what is left are zeros.
+    // SAFETY: both sides have this many bytes; the rest is zeros.
     unsafe {
         let size = given.cast::<u32>().read() as usize;
         let (from, to) = (given.cast::<u8>(), whole.as_mut_ptr().cast::<u8>());
@@ -62,7 +62,7 @@ fn host() -> Option<&'static abi::Host> {
     unsafe { HOST.load(Ordering::Acquire).as_ref() }
 }
 
-/// The one clock: CLOCK_MONOTONIC, in ns; 0 where no host has loaded this library (in tests of it).
+/// The clock: CLOCK_MONOTONIC, in ns; 0 if no host has loaded this library (in its own tests).
 #[inline]
 pub fn now_ns() -> i64 {
     host().map_or(0, |host| (host.now_ns)(host.this))
@@ -75,26 +75,26 @@ pub fn current_cpu() -> u32 {
     u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0xFFFF)
 }
 
-/// A line for the log; not from warm-up to drain.
+/// Logs a line; not allowed between warm-up and drain.
 pub fn log(level: Level, message: &str) {
     if let Some(host) = host() {
         (host.log)(host.this, level as u32, text(message));
     }
 }
 
-/// Says why the call in progress on this thread fails; outside of one: the context is broken and the trial fails.
+/// Says why the current call on this thread fails. Outside a call: the context is broken and the trial fails.
 pub fn fail(message: &str) {
     if let Some(host) = host() {
         (host.fail)(host.this, text(message));
     }
 }
 
-/// Text as C sees it, for the length of a call.
+/// Text for C, valid during a call.
 pub(crate) const fn text(text: &str) -> abi::Text {
     abi::Text { data: text.as_ptr(), size: text.len() as u64 }
 }
 
-/// Text that C gave, copied; what is not UTF-8 is replaced.
+/// A copy of text from C; replaces what is not UTF-8.
 ///
 /// # Safety
 /// `text.data` is null or points at `text.size` bytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The queue between a middleware's own thread, which brings messages by a callback, and whoever takes them. It has the
-//! history that the study asks for, and each of the three ways to learn that something came.
+//! The queue between the middleware's own thread, which delivers messages by a callback, and the thread that
+//! takes them. It keeps the history that the study asks for and supports all three dispatches.
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,12 +10,12 @@ use crate::{
     now_ns, Bell, Counters, Dispatch, Endpoint, History, OnData, Result, Status, Trigger, Waitset, Woken,
 };
 
-/// Nobody calls on_data; somebody does; somebody does and has to call it once more.
+/// Nobody is calling on_data; a thread is; a thread is and must call it once more.
 const QUIET: u8 = 0;
 const CALLING: u8 = 1;
 const CALL_AGAIN: u8 = 2;
 
-/// Room that a queue has from the start; one that may hold more grows to it if it has to.
+/// The initial capacity of a queue; it grows if it may hold more and needs to.
 const ROOM_AT_FIRST: usize = 1024;
 
 /// The queue of one reader.
@@ -25,7 +25,7 @@ pub struct Inbox<T> {
     room: Condvar,
     closed: AtomicBool,
     capacity: usize,
-    /// How long a full KEEP_ALL queue holds up who brings a message; none: the oldest makes room.
+    /// How long a full KEEP_ALL queue blocks the delivering thread. None: the oldest message makes room.
     wait_for_room: Option<Duration>,
     length: AtomicUsize,
     overwritten: AtomicU64,
@@ -36,8 +36,9 @@ pub struct Inbox<T> {
 }
 
 impl<T: Send + 'static> Inbox<T> {
-    /// For a reader with this history and dispatch. `history`: where the caller left it open; `keep_all_items`: what a
-    /// KEEP_ALL queue holds before who brings has to wait, up to the endpoint's blocking time.
+    /// An inbox for a reader with this history and dispatch. `history` applies if the caller left it open.
+    /// `keep_all_items` is what a KEEP_ALL queue holds before the delivering thread must wait, up to the
+    /// endpoint's blocking time.
     pub fn new(endpoint: &Endpoint, history: History, keep_all_items: usize) -> Arc<Self> {
         let (capacity, wait_for_room) = match endpoint.qos.history.unwrap_or(history) {
             History::KeepLast(depth) => (depth, None),
@@ -58,7 +59,7 @@ impl<T: Send + 'static> Inbox<T> {
         })
     }
 
-    /// Brings a message, and tells whoever is to know. [any thread]
+    /// Delivers a message and notifies the reader. [any thread]
     pub fn push(&self, item: T) {
         let mut queue = self.locked();
         if queue.len() >= self.capacity {
@@ -110,8 +111,8 @@ impl<T: Send + 'static> Inbox<T> {
         self.length.load(Ordering::SeqCst) == 0
     }
 
-    /// Nothing is brought, and on_data not called, any more once this returns, calls that run included. Not to be
-    /// called in on_data.
+    /// When this returns, nothing is delivered and on_data is not called any more, and running calls have
+    /// ended. Must not be called in on_data.
     pub fn close(&self) {
         let mut queue = self.locked();
         self.closed.store(true, Ordering::SeqCst);
@@ -124,8 +125,8 @@ impl<T: Send + 'static> Inbox<T> {
         }
     }
 
-    /// Calls on_data, unless a call runs already, on another thread or further up on this one: that one is then told
-    /// to call again. So calls never overlap and nobody waits.
+    /// Calls on_data, unless a call is already running on another thread or further up this one's stack: that
+    /// caller then calls it again. So calls never overlap and nobody waits.
     fn announce(&self, on_data: OnData) {
         if self.calling.swap(CALL_AGAIN, Ordering::SeqCst) != QUIET {
             return;
@@ -175,11 +176,11 @@ impl<T: Send + 'static> Status for Inbox<T> {
     }
 }
 
-/// What a waitset asks of an inbox, whatever lies in it.
+/// What a waitset needs from an inbox, whatever its items are.
 pub trait Fillable: Send + Sync {
     /// Whether there is something to take.
     fn has_data(&self) -> bool;
-    /// Who is told from now on.
+    /// Sets the bell to ring from now on.
     fn tell(&self, bell: Arc<Bell>);
 }
 
@@ -192,9 +193,9 @@ impl<T: Send + 'static> Fillable for Inbox<T> {
     }
 }
 
-/// A reader whose messages come through an inbox.
+/// A reader that gets its messages through an inbox.
 pub trait HasInbox {
-    /// It.
+    /// The inbox.
     fn inbox(&self) -> Arc<dyn Fillable>;
 }
 
@@ -222,7 +223,7 @@ impl Trigger for Ended {
 }
 
 impl InboxWaitset {
-    /// Without any inbox.
+    /// A waitset without inboxes.
     pub fn new() -> Self {
         let waitset = Self::default();
         let _ = waitset.ended.bell.set(waitset.bell.clone());

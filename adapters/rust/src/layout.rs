@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sizes and offsets of what crosses the border, as the C compiler lays them out. The Rust half is checked here when
-//! this crate is compiled; `tests/integration/adapters/test_adapters_rust.py` reads these lines and has the C compiler check the
-//! same numbers against `lagometer/adapter.h`.
+//! Sizes and offsets of all structs that cross the border to C, as the C compiler lays them out. They are
+//! checked here when this crate is compiled; `tests/integration/adapters/test_adapters_rust.py` reads these
+//! lines and has the C compiler check the same numbers against `lagometer/adapter.h`.
 use std::mem::{offset_of, size_of};
 
 use crate::abi::*;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The ABI of lagometer's adapters (`lagometer/adapter.h`) as safe Rust.
 //!
-//! An adapter implements [`Adapter`] and the traits of its objects, and says [`export_adapter!`] once. All that crosses
-//! the border to C, and all `unsafe` that this needs, is in this crate; a panic never crosses it (see `guard`).
+//! An adapter implements [`Adapter`] and the traits of its objects, and calls [`export_adapter!`] once. This
+//! crate contains the whole border to C and all `unsafe` that it needs; a panic never crosses it (see
+//! `guard`).
 
-/// `lagometer/adapter.h`, field for field; `layout.rs` holds sizes and offsets to the header's.
+/// `lagometer/adapter.h`, field for field; `layout.rs` checks sizes and offsets against the header.
 #[allow(missing_docs)]
 pub mod abi;
 mod bell;
@@ -41,14 +42,14 @@ pub use stamps::{writer_id, Layer, Layers, Stamps};
 #[doc(hidden)]
 pub use table::{enter, table};
 
-/// The most pieces that a message may lie in.
+/// The most regions that a message may have.
 pub const REGIONS_MAX: usize = abi::REGIONS_MAX;
 
-/// Defines the one exported symbol of an adapter: `export_adapter!(TheTypeThatImplementsAdapter);`
+/// Defines an adapter's only exported symbol: `export_adapter!(TheTypeThatImplementsAdapter);`
 #[macro_export]
 macro_rules! export_adapter {
     ($adapter:ty) => {
-        /// The one symbol of the library.
+        /// The library's only symbol.
         ///
         /// # Safety
         /// `host` is null or points at a host that lives as long as the process.

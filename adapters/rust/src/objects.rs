@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an adapter implements: one type for the middleware, one each for writers, readers and waitsets.
+//! What an adapter implements: one type for the middleware, and one each for writers, readers and waitsets.
 //!
-//! Methods that take `&mut self` are never called by two threads at once, but not always by the same thread; hence
-//! `Send`. What any thread may ask at any time is asked of a `Status`, which is shared with the object.
+//! Methods that take `&mut self` are never called by two threads at once, but not always by the same thread;
+//! hence `Send`. What any thread may query at any time is in a `Status`, which is shared with the object.
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -35,9 +35,9 @@ pub trait Adapter: Sized + 'static {
     /// Creates a waitset.
     fn waitset(context: &Self::Context) -> Result<Self::Waitset>;
 
-    /// Whether it has request and reply of its own (`lagometer/services.h`); the sidecar says so as well.
+    /// Whether it has its own request and reply (`lagometer/services.h`); the sidecar also declares it.
     const SERVICES: bool = false;
-    /// Creates a client: the writer of its requests, the reader of the replies to them.
+    /// Creates a client: the writer of its requests and the reader of its replies.
     fn client(
         _context: &Self::Context,
         _request: &Endpoint,
@@ -45,7 +45,7 @@ pub trait Adapter: Sized + 'static {
     ) -> Result<(Self::Writer, Self::Reader)> {
         Err(Error::unsupported("it has no request and reply"))
     }
-    /// Creates a server: the writer of its replies, the reader of requests.
+    /// Creates a server: the writer of its replies and the reader of requests.
     fn server(
         _context: &Self::Context,
         _request: &Endpoint,
@@ -53,8 +53,8 @@ pub trait Adapter: Sized + 'static {
     ) -> Result<(Self::Writer, Self::Reader)> {
         Err(Error::unsupported("it has no request and reply"))
     }
-    /// What this server's writer commits next answers this request, which its reader has taken. An error, if it was
-    /// answered.
+    /// The next message committed on this server's writer answers this request, which its reader has taken.
+    /// Fails if the request was already answered.
     fn answer(_replies: &mut Self::Writer, _request: &mut <Self::Reader as Reader>::Sample) -> Result<()> {
         Err(Error::unsupported("it has no request and reply"))
     }
@@ -62,21 +62,21 @@ pub trait Adapter: Sized + 'static {
 
 /// One participant in one domain.
 pub trait Context: Send + Sync {
-    /// Starts what it needs to hear and be heard.
+    /// Starts sending and receiving.
     fn enable(&self) -> Result<()> {
         Ok(())
     }
-    /// Its effective settings and the transport that it claims.
+    /// Its effective settings and the transport it claims.
     fn describe(&self) -> Description;
 }
 
-/// What may be asked of an endpoint on any thread, while another one uses it.
+/// What any thread may query about an endpoint while another thread uses it.
 pub trait Status: Send + Sync {
     /// Its counterparts, as far as this side can tell.
     fn matched(&self) -> Matched {
         Matched::Unknown
     }
-    /// What it counted; none for what the middleware can't tell.
+    /// Its counters; none for what the middleware can't tell.
     fn counters(&self) -> Counters {
         Counters::default()
     }
@@ -84,39 +84,39 @@ pub trait Status: Send + Sync {
     fn describe(&self) -> Description {
         Description::default()
     }
-    /// Called before a reader is dropped. When this returns, none of its callbacks runs or will run.
+    /// Called before a reader is dropped. When this returns, none of its callbacks is running or will run.
     fn close(&self) {}
 }
 
 /// The counterparts of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matched {
-    /// So many, as this side sees it.
+    /// This many, as this side sees it.
     Seen(u32),
     /// This middleware can't tell.
     Unknown,
 }
 
-/// What an endpoint counted; none for what the middleware can't tell.
+/// The counters of an endpoint; none for what the middleware can't tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Sent and not received.
     pub lost: Option<u64>,
     /// Not accepted by `commit` or by the reader's queue.
     pub rejected: Option<u64>,
-    /// Pushed out of a queue by newer ones.
+    /// Dropped from a queue for newer ones.
     pub overwritten: Option<u64>,
 }
 
-/// Whose memory a message is written to.
+/// Whose memory holds a message that is being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Origin {
-    /// The middleware's own: what is written there is not copied again.
+    /// The middleware's own: its content is not copied again.
     Loaned = 1,
-    /// A message object of the middleware; it serialises or copies on commit.
+    /// A message object of the middleware, which serialises or copies it on commit.
     Native = 2,
-    /// The adapter's buffer, which it hands to the middleware.
+    /// The adapter's buffer, which it passes to the middleware.
     Copied = 3,
 }
 
@@ -124,9 +124,9 @@ pub enum Origin {
 pub trait Loan: Send {
     /// Whose memory it is.
     fn origin(&self) -> Origin;
-    /// Where the payload goes. It stays where it is until the loan is committed or dropped.
+    /// Where the payload goes. It does not move until the loan is committed or dropped.
     fn memory(&mut self) -> Memory<'_>;
-    /// Where the rest of it goes, of a payload that lies in two places.
+    /// Where the rest goes, for a payload in two regions.
     fn memory_behind(&mut self) -> Option<Memory<'_>> {
         None
     }
@@ -152,10 +152,10 @@ impl<'a> From<&'a mut [MaybeUninit<u8>]> for Memory<'a> {
     }
 }
 
-/// What became of a message.
+/// What happened to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// It is on its way.
+    /// The middleware accepted it.
     Accepted,
     /// There was no room within the time allowed; it is gone.
     Rejected,
@@ -169,32 +169,32 @@ pub trait Writer: Send {
     fn enable(&mut self) -> Result<()> {
         Ok(())
     }
-    /// Room for `bytes`, which the endpoint's type allows; none if there is no room now.
+    /// Room for `bytes`, a size that the endpoint's type allows; none if there is no room now.
     fn borrow(&mut self, bytes: usize) -> Result<Option<Self::Loan>>;
     /// Sends it.
     fn commit(&mut self, loan: Self::Loan) -> Result<Sent>;
-    /// The layers that it can stamp (`lagometer/stamps.h`); the sidecar lists them as well.
+    /// The layers that it can stamp (`lagometer/stamps.h`); the sidecar also lists them.
     const STAMPED: Layers = Layers::NONE;
-    /// From now on it stamps these of its layers. Before `enable`.
+    /// From now on it stamps these layers. Called before `enable`.
     fn ask_for_stamps(&mut self, _layers: Layers) {}
-    /// Stamps and key of the message that was committed last; none where nobody asked.
+    /// Stamps and key of the message committed last; none if nobody requested them.
     fn stamps(&self) -> Option<&Stamps> {
         None
     }
-    /// What any thread may ask.
+    /// What any thread may query.
     fn status(&self) -> Arc<dyn Status>;
 }
 
-/// What a received message shows.
+/// The content of a received message.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct View<'a> {
-    /// The payload, in order; empty ones at the end are left out.
+    /// The payload, in order; empty regions at the end are left out.
     pub regions: [&'a [u8]; crate::REGIONS_MAX],
     /// Whether this is the middleware's own memory.
     pub loaned: bool,
     /// The middleware's own number; 0: not known.
     pub sequence: u64,
-    /// When the middleware's own thread noticed the message, and on which CPU; 0: it can't be observed.
+    /// When the middleware's own thread noticed the message, and on which CPU; 0: not observable.
     pub signalled: Signalled,
 }
 
@@ -203,12 +203,12 @@ pub struct View<'a> {
 pub struct Signalled {
     /// On the host's clock; 0: not observed.
     pub at_ns: i64,
-    /// The CPU that the thread ran on.
+    /// The CPU on which the thread ran.
     pub cpu: u32,
 }
 
 impl Signalled {
-    /// This thread notices it now.
+    /// This thread has noticed it now.
     #[inline]
     pub fn now() -> Self {
         Self { at_ns: crate::now_ns(), cpu: crate::current_cpu() }
@@ -217,7 +217,7 @@ impl Signalled {
 
 /// A message that was taken and not released.
 pub trait Sample: Send {
-    /// What it shows; the memory stays where it is until the sample is released.
+    /// Its content; the memory does not move until the sample is released.
     fn view(&self) -> View<'_>;
 }
 
@@ -225,29 +225,30 @@ pub trait Sample: Send {
 pub trait Reader: Send {
     /// A message that was taken and not released.
     type Sample: Sample;
-    /// Starts it: from now on it hears.
+    /// Starts it: from now on it receives.
     fn enable(&mut self) -> Result<()> {
         Ok(())
     }
-    /// So many messages are about to be taken, one by one. For a middleware that is better asked for several at once.
+    /// Up to this many messages are about to be taken, one by one. For middleware that is faster if asked for
+    /// several at once.
     fn prepare(&mut self, _most: usize) -> Result<()> {
         Ok(())
     }
     /// The next message, if there is one. Never waits.
     fn take(&mut self) -> Result<Option<Self::Sample>>;
-    /// As a writer's.
+    /// As in `Writer`.
     const STAMPED: Layers = Layers::NONE;
-    /// As of a writer.
+    /// As in `Writer`.
     fn ask_for_stamps(&mut self, _layers: Layers) {}
-    /// Stamps of the message that was taken last, and its writer; none where nobody asked.
+    /// Stamps of the message taken last, and its writer; none if nobody requested them.
     fn stamps(&self) -> Option<&Stamps> {
         None
     }
-    /// Gives a message back.
+    /// Releases a message.
     fn release(&mut self, sample: Self::Sample) {
         drop(sample);
     }
-    /// What any thread may ask.
+    /// What any thread may query.
     fn status(&self) -> Arc<dyn Status>;
 }
 
@@ -256,28 +257,28 @@ pub trait Reader: Send {
 pub enum Woken {
     /// A reader has data, or somebody called `trigger`.
     Ready,
-    /// The time is up.
+    /// The time has passed.
     TimedOut,
 }
 
-/// Ends one wait, present or next; any thread may.
+/// Ends one wait, the current or the next; any thread may do so.
 pub trait Trigger: Send + Sync {
     /// Ends it.
     fn trigger(&self);
 }
 
-/// What one thread waits on until one of its readers has data.
+/// One thread waits on it until one of its readers has data.
 pub trait Waitset<Reader>: Send {
-    /// Adds a reader; it lives longer than the waitset.
+    /// Adds a reader, which outlives the waitset.
     fn attach(&mut self, reader: &mut Reader) -> Result<()>;
-    /// Waits until host time `until_ns` at the latest. Level-triggered: with data left untaken it returns at once.
+    /// Waits until host time `until_ns` at the latest. Level-triggered: while data is left untaken, it
+    /// returns at once.
     fn wait(&mut self, until_ns: i64) -> Result<Woken>;
-    /// What ends a wait.
+    /// The trigger that ends a wait.
     fn trigger(&self) -> Arc<dyn Trigger>;
-    /// Whether `is_ready` tells the readers with data from the others; the engine then takes from those alone.
+    /// Whether `is_ready` tells which readers have data; the engine then takes only from those.
     const NAMES_READY: bool = false;
-    /// After a wait that ended with `Ready`: whether the reader that was attached as number `place`, from 0 on, has
-    /// data.
+    /// After a wait that ended with `Ready`: whether the reader attached at index `place`, from 0, has data.
     fn is_ready(&self, _place: usize) -> bool {
         true
     }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What of a message of ROS 2 is the payload, and what stands in its other fields (docs/WORKLOADS.md, "Payload types"), in
-//! whatever way a middleware has such messages. Names are those of rmw, as the adapters `cyclonedds` and `fastdds` have
-//! them: `adapters/common/ros2_messages.hpp`.
+//! Which part of a ROS 2 message is the payload, and what its other fields contain (docs/WORKLOADS.md,
+//! "Payload types"), for all middleware with such messages. Names are those of rmw, as in the adapters
+//! `cyclonedds` and `fastdds`: `adapters/common/ros2_messages.hpp`.
 use crate::{abi, Doing, Loan, Memory, Origin, PayloadType, Result, Ros2Message};
 
 const TEXT_BYTES: usize = abi::TEXT_ENVELOPE_BYTES as usize;
 const NUMBER_BYTES: usize = size_of::<f64>();
-const FILLER: u8 = b' '; // of text that nobody wrote yet
+const FILLER: u8 = b' '; // text that nobody has written yet
 
 /// `header.frame_id`.
 pub const FRAME_ID: &str = "lagometer";
-/// `encoding` of an Image: a byte for each pixel.
+/// `encoding` of an Image: a byte per pixel.
 pub const ENCODING: &str = "mono8";
 /// `fields` of a PointCloud2, of four bytes each.
 pub const POINT_FIELDS: [&str; 4] = ["x", "y", "z", "intensity"];
@@ -19,17 +19,17 @@ pub const POINT_FIELD_BYTES: u32 = 4;
 /// `datatype` of each.
 pub const POINT_FIELD_FLOAT32: u8 = 7;
 
-/// A payload, in the one or two places where lagometer writes and reads it.
+/// A payload, in the one or two regions where lagometer writes and reads it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
-    /// All of it, or an Imu's text.
+    /// The whole payload, or an Imu's text.
     pub first: Vec<u8>,
-    /// Of an Imu alone: its numbers.
+    /// An Imu's numbers; otherwise empty.
     pub second: Vec<u8>,
 }
 
 impl Places {
-    /// Room for a payload; text is there already, and numbers are those of an IMU at rest.
+    /// Room for a payload; it already holds text, or the numbers of an IMU at rest.
     pub fn new(payload: PayloadType, bytes: usize) -> Self {
         match payload.message {
             Some(Ros2Message::String) => Self { first: vec![FILLER; bytes], second: Vec::new() },
@@ -42,15 +42,15 @@ impl Places {
     }
 }
 
-/// A message that a payload is made into, and comes out of again.
+/// A message that is built from a payload and converted back to one.
 pub trait Ros2Payload: Sized {
-    /// Fails where the payload does not fit the type, as what is no text in a String.
+    /// Fails if the payload does not fit the type, such as bytes in a String that are not text.
     fn of(places: Places) -> Result<Self>;
-    /// The payload of a message that was received.
+    /// The payload of a received message.
     fn into_places(self) -> Places;
 }
 
-/// What a message will be made of, for a middleware that takes messages by value.
+/// The payload that a message will be built from, for middleware that takes messages by value.
 impl Loan for Places {
     fn origin(&self) -> Origin {
         Origin::Copied
@@ -63,7 +63,7 @@ impl Loan for Places {
     }
 }
 
-/// The text of a payload. Fails if it is not text.
+/// A payload's text. Fails if it is not text.
 pub fn text_of(octets: Vec<u8>) -> Result<String> {
     String::from_utf8(octets).doing("making text of a payload")
 }
@@ -73,20 +73,20 @@ pub fn text_of(octets: Vec<u8>) -> Result<String> {
 pub struct ImuNumbers {
     /// x, y, z, w.
     pub orientation: [f64; 4],
-    /// Row by row, as the others.
+    /// Row by row, like the others.
     pub orientation_covariance: [f64; 9],
     /// x, y, z.
     pub angular_velocity: [f64; 3],
-    /// Of it.
+    /// Its covariance.
     pub angular_velocity_covariance: [f64; 9],
     /// x, y, z.
     pub linear_acceleration: [f64; 3],
-    /// Of it.
+    /// Its covariance.
     pub linear_acceleration_covariance: [f64; 9],
 }
 
 impl ImuNumbers {
-    /// Those that a payload has; 0 for what is not there.
+    /// The numbers in a payload; missing ones are 0.
     pub fn of(octets: &[u8]) -> Self {
         let mut numbers = octets
             .chunks_exact(NUMBER_BYTES)
@@ -102,7 +102,7 @@ impl ImuNumbers {
         }
     }
 
-    /// As a payload has them.
+    /// The numbers as in a payload.
     pub fn octets(&self) -> Vec<u8> {
         let all: [&[f64]; 6] = [
             &self.orientation,
@@ -116,7 +116,7 @@ impl ImuNumbers {
     }
 }
 
-/// A name that ROS 2 allows a node to have.
+/// A node name that ROS 2 allows.
 pub fn node_name(name: &str) -> String {
     let allowed = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     let name: String = name.chars().map(allowed).collect();
@@ -127,8 +127,8 @@ pub fn node_name(name: &str) -> String {
     }
 }
 
-/// What is left of a topic's or a service's name when all that ROS 2 does not allow in one is written as `_xHH`, as the
-/// adapters in C++ have it.
+/// The name of a topic or service with every character that ROS 2 does not allow written as `_xHH`, as in the
+/// C++ adapters.
 pub fn graph_name(name: &str) -> String {
     let mut result = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -141,7 +141,7 @@ pub fn graph_name(name: &str) -> String {
     result
 }
 
-/// Rows and columns of the squarest image of just so many pixels; no higher than wide.
+/// Rows and columns of the squarest image of exactly this many pixels; never higher than wide.
 pub fn squarest(pixels: usize) -> (u32, u32) {
     let height =
         (1..).take_while(|side| side * side <= pixels).filter(|side| pixels.is_multiple_of(*side)).last();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of ROS 2 as types of Rust, field for field as their IDL has them, and payloads into them and out of them
-//! again, for middleware that learns of types by a derive of its own.
+//! ROS 2 messages as Rust types, field for field as in their IDL, and conversions from and to payloads. For
+//! middleware that registers types with its own derive.
 
-/// Defines `Bytes` (lagometer's own: a sequence of octets), `Text` (`std_msgs/String`), `Image`, `Imu` and `PointCloud2`
-/// and what they are made of, each with the given derives, `Default` among them, and [`crate::ros2::Ros2Payload`]:
-/// `ros2_messages!(pub, Debug, Default, serde::Serialize);`
+/// Defines `Bytes` (lagometer's own: a sequence of octets), `Text` (`std_msgs/String`), `Image`, `Imu` and
+/// `PointCloud2` and their parts, each with the given derives (`Default` must be among them) and
+/// [`crate::ros2::Ros2Payload`]: `ros2_messages!(pub, Debug, Default, serde::Serialize);`
 #[macro_export]
 macro_rules! ros2_messages {
     ($visible:vis, $($derive:path),+) => {
@@ -174,15 +174,15 @@ macro_rules! ros2_messages {
             }
         }
 
-        /// No time travels in a message.
+        /// Messages carry no time.
         fn header() -> Header {
             Header { stamp: Time::default(), frame_id: $crate::ros2::FRAME_ID.to_owned() }
         }
     };
 }
 
-/// Defines `imu_of` and `numbers_of`: an Imu's numbers into its fields, and out of them again, whoever defined the types
-/// `Imu`, `Header`, `Quaternion` and `Vector3` that are in scope.
+/// Defines `imu_of` and `numbers_of`, which convert an Imu's numbers to its fields and back, for whichever
+/// types `Imu`, `Header`, `Quaternion` and `Vector3` are in scope.
 #[macro_export]
 macro_rules! imu_and_numbers {
     () => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sidecar `adapter.json`, compiled in: what it declares is what `probe` says and what options are checked against.
+//! The sidecar `adapter.json`, compiled in: `probe` reports what it declares, and options are checked against
+//! it.
 use serde_json::{json, Map, Value};
 
 use crate::{Error, Result};
@@ -11,17 +12,17 @@ pub struct Sidecar {
 }
 
 impl Sidecar {
-    /// From the text of `adapter.json`. Panics if it is no JSON: a build that is broken.
+    /// Reads the text of `adapter.json`. Panics if it is not JSON: the build is broken.
     pub fn new(text: &str) -> Self {
         Self { whole: serde_json::from_str(text).expect("adapter.json is JSON") }
     }
 
-    /// What `probe` answers.
+    /// The result of `probe`.
     pub(crate) fn probe(&self, version: &str) -> Value {
         json!({"version": version, "abilities": self.whole["abilities"], "limits": self.whole["limits"]})
     }
 
-    /// Refuses payload types that it does not list.
+    /// Rejects payload types that it does not list.
     pub(crate) fn check_type(&self, name: &str) -> Result<()> {
         let listed = self.whole["abilities"]["types"].as_array().cloned().unwrap_or_default();
         if listed.iter().any(|listed| listed == name) {
@@ -31,7 +32,7 @@ impl Sidecar {
         Err(Error::unsupported(format!("no type '{name}'; valid: {}", valid.join(", "))))
     }
 
-    /// Refuses payloads above the limit that it declares.
+    /// Rejects payloads above its declared limit.
     pub(crate) fn check_limit(&self, bytes: usize) -> Result<()> {
         let limits = &self.whole["limits"];
         match limits["payload_bytes_max"].as_u64() {
@@ -43,8 +44,8 @@ impl Sidecar {
         }
     }
 
-    /// The options given, defaults filled in. An option that the sidecar does not name, or that it does not allow to
-    /// have this value, is refused.
+    /// The given options, with defaults filled in. Rejects options that the sidecar does not list, and values
+    /// that it does not allow.
     pub fn options(&self, text: &str) -> Result<Options> {
         let name = self.whole["name"].as_str().unwrap_or_default();
         let declared = self.whole["options"].as_object().cloned().unwrap_or_default();
@@ -104,15 +105,15 @@ pub struct Options {
 }
 
 impl Options {
-    /// A number, or none if it was left out and has no default.
+    /// A number; none if it was left out and has no default.
     pub fn integer(&self, name: &str) -> Option<i64> {
         self.values.get(name).and_then(Value::as_i64)
     }
-    /// A text, or none if it was left out and has no default.
+    /// A text; none if it was left out and has no default.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.values.get(name).and_then(Value::as_str)
     }
-    /// A switch; off if it was left out and has no default.
+    /// A flag; off if it was left out and has no default.
     pub fn boolean(&self, name: &str) -> bool {
         self.values.get(name).and_then(Value::as_bool).unwrap_or(false)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a message was in which layer of the middleware, and what the middleware knows it by (`lagometer/stamps.h`).
+//! When a message was in which layer of the middleware, and what identifies it there (`lagometer/stamps.h`).
 use crate::abi;
 
 /// A layer of the middleware.
@@ -21,10 +21,10 @@ pub enum Layer {
 pub struct Layers(pub(crate) u64);
 
 impl Layers {
-    /// None.
+    /// No layers.
     pub const NONE: Self = Self(0);
 
-    /// These.
+    /// The set of these layers.
     pub const fn of(layers: &[Layer]) -> Self {
         let (mut mask, mut index) = (0, 0);
         while index < layers.len() {
@@ -34,7 +34,7 @@ impl Layers {
         Self(mask)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -44,7 +44,7 @@ impl Layers {
     }
 }
 
-/// The stamps of one message, and its key. Used again for the next: `begin`, then `within` for each layer.
+/// The stamps of one message, and its key. Reused for the next: `begin`, then `within` for each layer.
 pub struct Stamps {
     asked: Layers,
     pub(crate) list: abi::StampList,
@@ -52,7 +52,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// For the layers that were asked for.
+    /// Stamps for the requested layers.
     pub fn new(asked: Layers) -> Self {
         let nothing = abi::Stamp { time_ns: 0, layer: 0, cpu: 0 };
         Self {
@@ -62,13 +62,13 @@ impl Stamps {
         }
     }
 
-    /// Forgets the message before.
+    /// Forgets the previous message.
     pub fn begin(&mut self) {
         self.list.count = 0;
         self.key = abi::StampKey { writer_id: 0, middleware_sequence: 0, source_time_ns: 0 };
     }
 
-    /// Does what happens within a layer, and stamps when it was entered and left.
+    /// Runs code that belongs to a layer, and stamps when the layer was entered and left.
     #[inline]
     pub fn within<T>(&mut self, layer: Layer, function: impl FnOnce() -> T) -> T {
         if !self.asked.has(layer) {
@@ -80,7 +80,8 @@ impl Stamps {
         result
     }
 
-    /// What both sides know the message by: the writer, which is the same number in all processes, and its sequence.
+    /// What identifies the message on both sides: the writer's number, the same in all processes, and its
+    /// sequence.
     pub fn set_key(&mut self, writer_id: u64, sequence: u64) {
         self.key = abi::StampKey { writer_id, middleware_sequence: sequence, source_time_ns: 0 };
     }
@@ -93,8 +94,9 @@ impl Stamps {
     }
 }
 
-/// A writer's number that is the same in all processes, from the bytes that the middleware knows it by everywhere, such
-/// as a GUID (FNV-1a); never 0. Adapters in C++ make it of the same bytes alike.
+/// A writer's number that is the same in all processes, from the bytes that identify it everywhere in the
+/// middleware, such as a GUID (FNV-1a); never 0. Adapters in C++ compute it from the same bytes in the same
+/// way.
 pub fn writer_id(identity: &[u8]) -> u64 {
     let hash = identity.iter().fold(14_695_981_039_346_656_037, |hash: u64, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(1_099_511_628_211)

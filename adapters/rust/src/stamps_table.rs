@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The extension `stamps/1`: its tables, and how stamps get into the structs that the host lends.
+//! The extension `stamps/1`: its tables, and how stamps are copied to the host's structs.
 //!
 //! SAFETY, of every block below: the header's contract, as in `table`.
 #![allow(clippy::undocumented_unsafe_blocks)]
@@ -78,7 +78,7 @@ extern "C" fn ask_reader<A: Adapter>(reader: *mut c_void, layers: u64) -> Code {
     })
 }
 
-/// Puts a message's stamps where the host looks for them, if its struct has room.
+/// Copies a message's stamps into the host's struct, if it has room.
 #[inline]
 pub(crate) fn fill_message(message: *mut abi::Message, stamps: Option<&Stamps>) {
     let Some(stamps) = stamps else { return };
@@ -91,7 +91,7 @@ pub(crate) fn fill_message(message: *mut abi::Message, stamps: Option<&Stamps>) 
     }
 }
 
-/// As `fill_message`. The sequence is in the sample already.
+/// Like `fill_message`. The sample already has the sequence.
 #[inline]
 pub(crate) fn fill_sample(sample: *mut abi::Sample, stamps: Option<&Stamps>) {
     let Some(stamps) = stamps else { return };

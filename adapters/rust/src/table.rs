@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The table of functions that C calls, for any adapter: handles are boxes, `&mut` is handed out by field, so that what
-//! any thread may ask never touches what one thread at a time uses.
+//! The table of functions that C calls, for any adapter. Handles are boxes, and `&mut` is handed out per
+//! field, so that queries from any thread never touch what one thread at a time uses.
 //!
-//! SAFETY, of every block below: the header's contract. Handles come from this table and were not destroyed yet,
-//! pointers to structs are valid for the call, and functions tagged "one at a time per object" do not overlap.
+//! SAFETY, of every block below: the header's contract. Handles come from this table and were not destroyed
+//! yet, pointers to structs are valid for the call, and functions tagged "one at a time per object" do not
+//! overlap.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use std::ffi::c_void;
@@ -20,7 +21,7 @@ use crate::{
 };
 use crate::{Reader, Result, Sample, Sent, Sidecar, Status, Waitset, Writer};
 
-/// Samples of one reader that may be taken and not released.
+/// The most samples of one reader between take and release.
 const TAKEN_MAX: usize = 64;
 
 type LoanOf<A> = <<A as Adapter>::Writer as Writer>::Loan;
@@ -35,12 +36,12 @@ pub(crate) struct WriterObject<A: Adapter> {
     used: WriterUsed<A>,
     status: Arc<dyn Status>,
     payload: PayloadType,
-    /// Of a server: whose requests it answers; else null.
+    /// Servers: the reader whose requests it answers; otherwise null.
     requests: *mut abi::ReaderHandle,
     _context: Arc<A::Context>,
 }
 
-/// What one thread at a time uses. A loan goes before its writer.
+/// Used by one thread at a time. A loan is dropped before its writer.
 pub(crate) struct WriterUsed<A: Adapter> {
     loan: Option<LoanOf<A>>,
     pub(crate) writer: A::Writer,
@@ -52,7 +53,8 @@ pub(crate) struct ReaderObject<A: Adapter> {
     _context: Arc<A::Context>,
 }
 
-/// What one thread at a time uses. Samples go before their reader; each stays in its slot until it is released.
+/// Used by one thread at a time. Samples are dropped before their reader; each stays in its slot until it is
+/// released.
 pub(crate) struct ReaderUsed<A: Adapter> {
     taken: Box<[Option<SampleOf<A>>]>,
     free: Vec<usize>,
@@ -103,7 +105,7 @@ pub const fn table<A: Adapter>() -> Table {
     }
 }
 
-/// What the one exported symbol does.
+/// Implements the exported symbol.
 ///
 /// # Safety
 /// `host` is null or points at a host that lives as long as the process.
@@ -126,7 +128,7 @@ pub(crate) fn drop_box<Object, Handle>(what: &'static str, handle: *mut Handle) 
     }
 }
 
-/// Prefixes the adapter's name, so that a reason says whose it is.
+/// Prefixes the adapter's name, so that an error says which adapter it comes from.
 pub(crate) fn named<A: Adapter, T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| Error { message: format!("{}: {}", A::NAME, error.message), ..error })
 }
@@ -192,7 +194,7 @@ extern "C" fn type_destroy(handle: *mut abi::TypeHandle) {
     drop_box::<PayloadType, _>("type_destroy", handle);
 }
 
-/// What both kinds of endpoint are made from.
+/// The configuration that both kinds of endpoint are created from.
 pub(crate) fn endpoint_of<A: Adapter>(
     node: *mut abi::NodeHandle,
     config: *const abi::EndpointConfig,
@@ -229,7 +231,7 @@ pub(crate) fn writer_object<A: Adapter>(
     WriterObject { used, status, payload, requests, _context }
 }
 
-/// Of a server's writer the reader whose requests it answers; null of any other.
+/// The reader whose requests a server's writer answers; null for any other writer.
 pub(crate) fn requests_of<A: Adapter>(handle: *mut abi::WriterHandle) -> *mut abi::ReaderHandle {
     unsafe { *addr_of!((*handle.cast::<WriterObject<A>>()).requests) }
 }
@@ -333,7 +335,7 @@ extern "C" fn reader_destroy<A: Adapter>(handle: *mut abi::ReaderHandle) {
     if handle.is_null() {
         return;
     }
-    // A callback that runs may still take: nothing but the status is borrowed until it has ended.
+    // A running callback may still take: borrow nothing but the status until it has ended.
     guard::end("reader_destroy", || reader_status::<A>(handle).close());
     drop_box::<ReaderObject<A>, _>("reader_destroy", handle);
 }
@@ -368,7 +370,7 @@ extern "C" fn take<A: Adapter>(
             }
         }
         unsafe { *taken = count };
-        // What was taken is shown first; a fault that lasts comes again with the next call.
+        // First return what was taken; a lasting error comes again with the next call.
         problem.filter(|_| count == 0).map_or(Ok(abi::OK), |error| named::<A, _>(Err(error)))
     })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The functions of the table that wait.
+//! The table's waitset functions.
 //!
 //! SAFETY, of every block below: the header's contract, as in `table`.
 #![allow(clippy::undocumented_unsafe_blocks)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A whole adapter, driven through its table as the engine drives it: messages pass, misuse is refused with a sentence,
-//! and a panic becomes a status after which nothing is called any more.
-#![allow(clippy::undocumented_unsafe_blocks)] // it plays the part of C, and keeps the header's contract
+//! A whole adapter, driven through its table as the engine drives it: messages are delivered, misuse is
+//! rejected with an error text, and a panic becomes a status after which nothing is called any more.
+#![allow(clippy::undocumented_unsafe_blocks)] // it acts as C, and keeps the header's contract
 use std::ffi::c_void;
 use std::mem::zeroed;
 use std::ptr;
@@ -17,7 +17,7 @@ use lagometer_adapter::{
 type Message = Vec<u8>;
 type Readers = Arc<Mutex<Vec<Arc<Inbox<Message>>>>>;
 
-/// Hands messages over within one context, whatever the topic; a message that begins with 255 makes it panic.
+/// Delivers messages within one context, whatever the topic; a message that begins with 255 makes it panic.
 struct Loopback;
 struct LoopbackContext(Readers);
 struct LoopbackWriter(Readers);
@@ -167,7 +167,7 @@ fn entry() -> &'static Table {
     unsafe { &*lagometer_adapter(host) }
 }
 
-/// One context with a writer and a reader that listens.
+/// One context with a writer and a reader with a listener.
 struct Opened {
     context: *mut abi::ContextHandle,
     node: *mut abi::NodeHandle,
@@ -226,7 +226,7 @@ fn send(table: &Table, writer: *mut abi::WriterHandle, first: u8) -> i32 {
     (table.commit)(writer, &mut message)
 }
 
-// Two readers of one topic: the one that was emptied is named no more.
+// Two readers of one topic: the drained one is no longer listed.
 fn only_the_ready_reader_is_named(table: &Table, opened: &Opened) {
     let mut endpoint: abi::EndpointConfig = unsafe { zeroed() };
     endpoint.size = abi::ENDPOINT_CONFIG_SIZE_1_0 as u32;
@@ -263,7 +263,7 @@ fn take_all(table: &Table, reader: *mut abi::ReaderHandle) {
     (table.release)(reader, samples.as_mut_ptr(), stride, taken);
 }
 
-// One test, since a panic ends the adapter for good.
+// One test, because a panic ends the adapter for good.
 #[test]
 fn messages_pass_and_a_panic_does_not() {
     let table = entry();
@@ -276,7 +276,7 @@ fn messages_pass_and_a_panic_does_not() {
     }
     assert_eq!(CALLS.load(Ordering::SeqCst), 6);
 
-    // Keep last 4: two were pushed out; the views lie where the messages do until they are released.
+    // Keep last 4: two were pushed out; the views point at the messages until they are released.
     let mut samples: [abi::Sample; 8] = unsafe { zeroed() };
     let (stride, mut taken) = (size_of::<abi::Sample>() as u32, 0);
     assert_eq!((table.take)(opened.reader, samples.as_mut_ptr(), stride, 8, &mut taken), abi::OK);

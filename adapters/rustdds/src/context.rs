@@ -41,7 +41,7 @@ impl Context for RustDdsContext {
     }
 }
 
-/// What both kinds of endpoint are made from.
+/// The configuration for both kinds of endpoint.
 pub(crate) struct Wanted {
     pub(crate) topic: String,
     pub(crate) type_name: String,

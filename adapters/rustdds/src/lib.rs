@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! lagometer's adapter for RustDDS: DDS in Rust, over UDP, which talks with Cyclone DDS and Fast DDS.
+//! lagometer's adapter for RustDDS: DDS in Rust, over UDP, which interoperates with Cyclone DDS and Fast DDS.
 mod context;
 mod quality;
 mod reader;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Quality of service in RustDDS's words, and what is in force.
+//! Quality of service in RustDDS's terms, and the effective values.
 use lagometer_adapter::{Description, Endpoint, History};
 use rustdds::policy::{Durability, Reliability, ResourceLimits};
 use rustdds::{policy, Duration, QosPolicies, QosPolicyBuilder};
 
 use crate::settings::Settings;
 
-/// Unless the study says, KEEP_ALL holds so much of the largest messages, within these bounds.
+/// Unless the study says otherwise, KEEP_ALL holds this much of the largest messages, within these bounds.
 const KEEP_ALL_BYTES: usize = 256 << 20;
 const KEEP_ALL_MIN: usize = 256;
 const KEEP_ALL_MAX: usize = 65_536;
 
-/// What the study asks for; the rest is the vendor's.
+/// What the study requests; the rest is the vendor's.
 pub(crate) fn policies(settings: &Settings, endpoint: &Endpoint) -> QosPolicies {
     let qos = &endpoint.qos;
     let mut asked = QosPolicyBuilder::new();
@@ -29,7 +29,7 @@ pub(crate) fn policies(settings: &Settings, endpoint: &Endpoint) -> QosPolicies 
         Some(History::KeepLast(depth)) => {
             asked.history(policy::History::KeepLast { depth: i32::try_from(depth).unwrap_or(i32::MAX) })
         }
-        // Without limits of its own a reader keeps 64 samples, whatever its history, and loses the oldest.
+        // Without its own limits, a reader keeps 64 samples, whatever its history, and loses the oldest.
         Some(History::KeepAll) => {
             let samples = settings.keep_all_samples.unwrap_or_else(|| fitting(endpoint.payload.bytes_max));
             asked.history(policy::History::KeepAll).resource_limits(limits(samples))
@@ -47,7 +47,7 @@ fn limits(samples: i32) -> ResourceLimits {
     ResourceLimits { max_samples: samples, max_instances: 1, max_samples_per_instance: samples }
 }
 
-/// The policies of an endpoint that differ from what the vendor ships.
+/// The policies of an endpoint that differ from the vendor's.
 pub(crate) fn describe(qos: &QosPolicies) -> Description {
     let mut description = Description::default();
     if let Some(Reliability::Reliable { max_blocking_time }) = qos.reliability() {

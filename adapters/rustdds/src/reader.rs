@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Readers: RustDDS's data reader, which makes an object of each sample when it is taken.
+//! Readers: RustDDS's data reader, which converts each sample to an object when it is taken.
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ impl<R: Reading> Taking for DataReader<Places, Receiving<R>> {
 /// A data reader.
 pub(crate) struct RustDdsReader {
     reader: Option<Box<dyn Taking>>,
-    /// Taken from RustDDS, and about to be.
+    /// Taken from RustDDS but not from this reader yet.
     ready: VecDeque<DataSample<Places>>,
     wanted: Wanted,
     form: Form,
     told: Told,
     facts: Arc<Facts>,
-    /// Of the call that took what is ready; the key is that of the message taken last.
+    /// For the call that took the samples in `ready`; the key is that of the message taken last.
     stamps: Option<Stamps>,
 }
 
@@ -146,7 +146,7 @@ fn sequence_of(sample: &DataSample<Places>) -> u64 {
     i64::from(sample.sample_info().sample_identity().sequence_number).unsigned_abs()
 }
 
-/// A sample that was taken.
+/// A taken sample.
 pub(crate) struct RustDdsSample(DataSample<Places>);
 
 impl Sample for RustDdsSample {

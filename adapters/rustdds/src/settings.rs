@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a study may set, and the participant that comes of it.
+//! What a study can configure, and the resulting participant.
 use lagometer_adapter::{ContextConfig, Description, Profile};
 use lagometer_rustdds_common::Sockets;
 use serde_json::Value;
@@ -7,9 +7,9 @@ use serde_json::Value;
 /// The settings of a context.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Whether octets get on the wire and off it all at once, and not one by one through Serde.
+    /// Whether octets are serialised and deserialised in bulk, and not one by one through Serde.
     pub(crate) bulk_serialization: bool,
-    /// RESOURCE_LIMITS with KEEP_ALL; none: from the size of a payload.
+    /// RESOURCE_LIMITS with KEEP_ALL; none: derived from the payload's size.
     pub(crate) keep_all_samples: Option<i32>,
     pub(crate) sockets: Sockets,
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The payload types on the wire, CDR version 1, under the names that the adapters `cyclonedds` and `fastdds` use.
+//! The payload types on the wire, CDR version 1, under the names used by the adapters `cyclonedds` and
+//! `fastdds`.
 //!
-//! Through Serde and RustDDS's own adapter a `Vec<u8>` goes octet by octet. An application may bring an adapter of its
-//! own, which takes them all at once, as other vendors' generated code does.
+//! Through Serde and RustDDS's own adapter, a `Vec<u8>` is processed octet by octet. An application may bring
+//! its own adapter, which processes all octets at once, like other vendors' generated code.
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -17,16 +18,16 @@ use rustdds::{CDRDeserializerAdapter, CDRSerializerAdapter, RepresentationIdenti
 const LENGTH_BYTES: usize = size_of::<u32>();
 const FIXED_BYTES: [usize; 4] = [64, 1024, 65_536, 1_048_576];
 
-/// How a payload is laid out, and by what.
+/// How a payload is encoded, and what encodes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `sequence<octet>`: its length, then the octets in bulk.
     Sequence,
     /// The same, octet by octet.
     SequenceBySerde,
-    /// `octet[N]`: the octets alone.
+    /// `octet[N]`: only the octets.
     Array,
-    /// A message of ROS 2, through Serde.
+    /// A ROS 2 message, through Serde.
     Message(Ros2Message),
 }
 
@@ -34,7 +35,7 @@ impl Form {
     pub(crate) fn of(payload: PayloadType, bulk: bool) -> Self {
         match (payload.message, payload.fixed, bulk) {
             (Some(message), _, _) => Self::Message(message),
-            (None, true, _) => Self::Array, // Serde knows no array of so many octets
+            (None, true, _) => Self::Array, // Serde has no array with this many octets
             (None, false, true) => Self::Sequence,
             (None, false, false) => Self::SequenceBySerde,
         }
@@ -58,7 +59,7 @@ pub(crate) fn type_name(payload: PayloadType) -> Result<String> {
 
 /// A message to be sent.
 pub(crate) enum Outgoing {
-    /// Octets in one of their forms, in a buffer that the writer uses again.
+    /// Octets in one of their forms, in a buffer that the writer reuses.
     Octets {
         buffer: Arc<Vec<u8>>,
         bytes: usize,
@@ -72,7 +73,7 @@ pub(crate) enum Outgoing {
 }
 
 impl Outgoing {
-    /// A message of ROS 2 with this payload.
+    /// A ROS 2 message with this payload.
     pub(crate) fn message(message: Ros2Message, places: Places) -> Result<Self> {
         Ok(match message {
             Ros2Message::String => Self::Text(Text::of(places)?),
@@ -83,7 +84,7 @@ impl Outgoing {
     }
 }
 
-/// Serialises what is sent.
+/// Serialises sent messages.
 pub(crate) struct Sending;
 
 impl SerializerAdapter<Outgoing> for Sending {
@@ -124,19 +125,19 @@ fn wire_of_octets(octets: &[u8], form: Form) -> std::result::Result<Bytes, WireE
     Ok(wire.into())
 }
 
-/// What makes a payload of a message that came.
+/// Converts a received message to a payload.
 pub(crate) trait Reading: Clone + Send + 'static {
     fn payload(wire: &[u8], encoding: RepresentationIdentifier) -> std::result::Result<Places, WireError>;
 }
 
-/// The forms, of what is received.
+/// The forms of received messages.
 #[derive(Debug, Clone)]
 pub(crate) struct Sequence;
 #[derive(Debug, Clone)]
 pub(crate) struct Array;
 #[derive(Debug, Clone)]
 pub(crate) struct AsMessage<M>(PhantomData<M>);
-/// Serde takes the struct for what is in it.
+/// To Serde, the struct is the same as its content.
 pub(crate) type SequenceBySerde = AsMessage<BytesMessage>;
 
 fn octets_alone(octets: Vec<u8>) -> Places {
@@ -149,7 +150,7 @@ impl Reading for Sequence {
         let (length, octets) = wire.split_first_chunk::<LENGTH_BYTES>().ok_or_else(too_short)?;
         let little = encoding == RepresentationIdentifier::CDR_LE;
         let length = if little { u32::from_le_bytes(*length) } else { u32::from_be_bytes(*length) };
-        // What lies behind it is padding.
+        // The rest is padding.
         octets.get(..length as usize).map(|octets| octets_alone(octets.to_vec())).ok_or_else(too_short)
     }
 }
@@ -166,7 +167,7 @@ impl Reading for Array {
     }
 }
 
-/// Deserialises what is received, in one of the forms.
+/// Deserialises received messages, in one of the forms.
 pub(crate) struct Receiving<R>(PhantomData<R>);
 
 /// The same for one message.

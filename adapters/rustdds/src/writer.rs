@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writers: RustDDS copies a message into its own queue when it is written, and a thread of its own sends it.
+//! Writers: RustDDS copies a written message into its own queue, and one of its threads sends it.
 use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
@@ -23,7 +23,7 @@ pub(crate) struct RustDdsWriter {
     wanted: Wanted,
     form: Form,
     payload: PayloadType,
-    /// Those that no message is written to at the moment.
+    /// The buffers that no message is being written to.
     buffers: Vec<Arc<Vec<u8>>>,
     facts: Arc<Facts>,
     stamps: Option<Stamps>,
@@ -74,7 +74,7 @@ impl Writer for RustDdsWriter {
         Ok(Some(RustDdsLoan::Octets { buffer, bytes }))
     }
 
-    #[allow(clippy::result_large_err)] // RustDDS gives back in it what could not be written
+    #[allow(clippy::result_large_err)] // RustDDS returns in it what could not be written
     fn commit(&mut self, loan: RustDdsLoan) -> Result<Sent> {
         let writer = self.writer.as_ref().ok_or_else(|| Error::invalid("commit before enable"))?;
         let (message, buffer) = match (loan, self.form) {
@@ -86,7 +86,7 @@ impl Writer for RustDdsWriter {
             }
             (RustDdsLoan::Message(_), _) => return Err(Error::invalid("a loan of another writer")),
         };
-        // It is serialised before this returns, and with that the buffer is free again.
+        // It is serialised before this returns, so the buffer is free again.
         let send = || writer.write_with_options(message, WriteOptions::default());
         let written = match &mut self.stamps {
             None => send(),
@@ -126,11 +126,11 @@ impl Writer for RustDdsWriter {
     }
 }
 
-/// What a message is written to.
+/// The memory that a message is written to.
 pub(crate) enum RustDdsLoan {
-    /// A buffer, and how much of it the message takes.
+    /// A buffer, and how much of it the message uses.
     Octets { buffer: Arc<Vec<u8>>, bytes: usize },
-    /// The payload of a message of ROS 2.
+    /// The payload of a ROS 2 message.
     Message(Places),
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who is matched with whom, from what a participant tells of it. An endpoint's own events are no help: RustDDS keeps
-//! four of them and drops the rest.
+//! Which endpoints are matched, according to a participant's events. An endpoint's own events do not help:
+//! RustDDS keeps four of them and drops the rest.
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
@@ -28,7 +28,7 @@ impl Acquaintances {
         others.get(&endpoint).map_or(0, |matched| matched.len() as u32)
     }
 
-    /// An endpoint of this participant goes: RustDDS tells the participant of others' alone.
+    /// An endpoint of this participant is gone: RustDDS only tells the participant about others'.
     pub(crate) fn forget(&self, endpoint: GUID) {
         self.count(endpoint);
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an endpoint tells of itself at any time, whatever it is doing.
+//! What an endpoint can report at any time, whatever it is doing.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
@@ -8,22 +8,23 @@ use rustdds::GUID;
 
 use crate::participant::{Participant, SharedParticipant};
 
-/// Facts of a writer or a reader. They go after the endpoint itself, and with them its matches are forgotten.
+/// Facts about a writer or a reader. They are dropped after the endpoint itself, and its matches are then
+/// forgotten.
 pub struct Facts {
     participant: SharedParticipant,
     guid: OnceLock<GUID>,
     description: Description,
-    /// Of a writer alone.
+    /// Writers only.
     rejected: Option<AtomicU64>,
 }
 
 impl Facts {
-    /// Of a writer, which counts what it had to refuse.
+    /// For a writer, which counts what it had to reject.
     pub fn of_writer(participant: SharedParticipant, description: Description) -> Self {
         Self::new(participant, description, Some(AtomicU64::new(0)))
     }
 
-    /// Of a reader.
+    /// For a reader.
     pub fn of_reader(participant: SharedParticipant, description: Description) -> Self {
         Self::new(participant, description, None)
     }
@@ -37,7 +38,7 @@ impl Facts {
         Participant::of(&self.participant)
     }
 
-    /// The endpoint is there, and this is what others know it by.
+    /// The endpoint exists, and this identifies it to others.
     pub fn enabled_as(&self, guid: GUID) {
         let _ = self.guid.set(guid);
     }

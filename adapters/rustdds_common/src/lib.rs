@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the adapters have in common that stand on RustDDS: the participant and its ports, whom its endpoints know, the
-//! buffers of its sockets, a waitset, and messages of ROS 2.
+//! What the adapters based on RustDDS share: the participant and its ports, the matches of its endpoints, the
+//! buffers of its sockets, a waitset, and ROS 2 messages.
 mod acquaintances;
 mod facts;
 pub mod message;

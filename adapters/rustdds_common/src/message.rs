@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages of ROS 2 as types that Serde serialises, as RustDDS wants them, and lagometer's own.
+//! ROS 2 messages as types that Serde serialises, as RustDDS requires, and lagometer's own.
 #![allow(missing_docs)] // their IDL has them
 use lagometer_adapter::ros2::Ros2Payload;
 use serde::de::DeserializeOwned;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The participant of a context, made when that is enabled: it announces itself as soon as it is there.
+//! A context's participant, created when the context is enabled: it announces itself as soon as it exists.
 use std::sync::{Arc, OnceLock};
 
 use lagometer_adapter::{ContextConfig, Description, Doing, Error, Result};
@@ -9,16 +9,16 @@ use crate::acquaintances::Acquaintances;
 use crate::ports;
 use crate::sockets::Sockets;
 
-/// Above it the ports that RTPS computes from a domain do not exist.
+/// Above this, the ports that RTPS computes from a domain do not exist.
 const DOMAIN_MAX: u32 = 232;
 
-/// A participant and whom its endpoints know.
+/// A participant and the matches of its endpoints.
 pub struct Participant {
     acquaintances: Acquaintances,
     domain_participant: DomainParticipant,
 }
 
-/// A participant that its endpoints share, once it is there.
+/// A participant shared by its endpoints, once it exists.
 pub type SharedParticipant = Arc<OnceLock<Participant>>;
 
 /// The DDS domain of a context.
@@ -31,7 +31,7 @@ pub fn domain(config: &ContextConfig) -> Result<u16> {
 }
 
 impl Participant {
-    /// A participant that listens where its writers say.
+    /// A participant that listens at the port that its writers announce.
     pub fn new(domain: u16, sockets: &Sockets) -> Result<Self> {
         let domain_participant =
             ports::make(domain, || sockets.builder(domain).build().doing("making the participant"))?;
@@ -43,7 +43,7 @@ impl Participant {
         shared.get().ok_or_else(|| Error::invalid("an endpoint enabled before its context"))
     }
 
-    /// Puts it where its endpoints look for it, once.
+    /// Stores it, once, where its endpoints look for it.
     pub fn share(self, shared: &SharedParticipant) -> Result<()> {
         shared.set(self).map_err(|_| Error::invalid("a context enabled twice"))
     }
@@ -60,7 +60,7 @@ impl Participant {
             .doing(format!("making the topic '{name}'"))
     }
 
-    /// Adds what is known of the participant once it is there.
+    /// Adds what is known about the participant once it exists.
     pub fn describe(shared: &SharedParticipant, description: Description) -> Description {
         match shared.get() {
             Some(participant) => {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ports of a participant. Its writers announce the port that RTPS computes of domain and participant; if that is
-//! another process's at the moment, RustDDS listens at any other and announces the computed one all the same: what
-//! readers acknowledge, and miss, then goes to a stranger. Such a participant is given up, and the next id taken.
+//! The ports of a participant. Its writers announce the port that RTPS computes from domain and participant.
+//! If another process has that port, RustDDS listens at a different one but still announces the computed one:
+//! then readers' acknowledgements and requests for lost messages go to a stranger. Such a participant is
+//! dropped, and the next id is tried.
 use std::collections::BTreeSet;
 use std::fs::{read_dir, read_link, read_to_string};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -16,10 +17,10 @@ const PER_PARTICIPANT: u16 = 2;
 const DISCOVERY: u16 = 10;
 const USER_TRAFFIC: u16 = 11;
 
-/// As many participants as RustDDS looks for on the same host.
+/// The number of participants that RustDDS looks for on the same host.
 const ATTEMPTS: usize = 12;
 
-/// A participant that listens where its writers say.
+/// Creates a participant that listens at the port that its writers announce.
 pub(crate) fn make(
     domain: u16,
     participant: impl Fn() -> Result<DomainParticipant>,
@@ -34,7 +35,8 @@ pub(crate) fn make(
             return Ok(made);
         }
         drop(made);
-        // Else RustDDS would take this id again. If the port is somebody's already, it won't, either.
+        // Otherwise RustDDS would use this id again. If another process has the port, RustDDS does not use it
+        // either.
         held.extend(UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port(domain, id, DISCOVERY))));
     }
     Err(Error::no_resource(format!("{ATTEMPTS} participants of domain {domain} found their port taken")))
@@ -55,7 +57,7 @@ fn inode(link: &str) -> Option<&str> {
     link.strip_prefix("socket:[")?.strip_suffix(']')
 }
 
-/// The inodes of the sockets of all processes at a UDP port.
+/// The inodes of all processes' sockets at a UDP port.
 fn at(port: u16) -> Result<Vec<String>> {
     let table = read_to_string("/proc/self/net/udp").doing("reading the kernel's table of UDP sockets")?;
     Ok(table.lines().filter_map(|line| inode_at(line, port)).map(str::to_owned).collect())
@@ -76,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Whose ports are below those that the kernel gives away, and which no other test uses.
+    /// Its ports are below those that the kernel assigns, and no other test uses it.
     const DOMAIN: u16 = 98;
 
     #[test]

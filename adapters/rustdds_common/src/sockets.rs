@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a study may set of a participant's sockets.
+//! What a study can configure about a participant's sockets.
 use std::net::{IpAddr, Ipv4Addr};
 
 use lagometer_adapter::{kernel_socket_limit, ContextConfig, Description, Profile};
 use rustdds::DomainParticipantBuilder;
 use serde_json::{json, Value};
 
-/// Of the profile `matched`: the buffers of every socket.
+/// For the profile `matched`: the buffers of every socket.
 const MATCHED_BUFFER_BYTES: usize = 4 << 20;
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -19,7 +19,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// As the options `socket_receive_buffer_bytes` and `socket_send_buffer_bytes` say, or the profile.
+    /// As set by the options `socket_receive_buffer_bytes` and `socket_send_buffer_bytes`, or by the profile.
     pub fn new(config: &ContextConfig) -> Self {
         let (profile, options) = (config.profile, &config.options);
         let bytes = |name: &str, vendors: usize| {
@@ -39,7 +39,7 @@ impl Sockets {
         }
     }
 
-    /// The loopback, or the link to the trial's other hosts, is the only interface that is announced and sent on.
+    /// Only the loopback, or the link to the trial's other hosts, is announced and used for sending.
     pub(crate) fn builder(&self, domain: u16) -> DomainParticipantBuilder {
         DomainParticipantBuilder::new(domain)
             .with_only_networks([self.interface])
@@ -58,7 +58,7 @@ impl Sockets {
         )
     }
 
-    /// What is in force.
+    /// The effective settings.
     pub fn describe(&self) -> Description {
         let receive = DomainParticipantBuilder::DEFAULT_SOCKET_RECEIVE_BUFFER_SIZE;
         let send = DomainParticipantBuilder::DEFAULT_SOCKET_SEND_BUFFER_SIZE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A waitset: RustDDS's readers are event sources of mio, so a poll of mio's waits for them, as its manual has it. poll(2)
-//! on its descriptor adds what mio lacks: times finer than a millisecond.
+//! A waitset: RustDDS's readers are mio event sources, so a mio poll waits for them, as its manual describes.
+//! poll(2) on its descriptor adds what mio lacks: timeouts finer than a millisecond.
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use lagometer_adapter::{Doing, Error, Poller, Result, Trigger, Waitset, Woken};
 use rustdds::mio1::event::Source;
 use rustdds::mio1::{Events, Interest, Poll, Registry, Token};
 
-/// Readers reported at once; the next look reports more.
+/// How many readers are reported at once; the next poll reports more.
 const EVENTS: usize = 64;
 
-/// Whether a reader may have something to take: set by whoever waits for it, or by the reader, which left some.
+/// Whether a reader may have something to take: set by the waiting thread, or by the reader if it left some.
 #[derive(Debug, Clone, Default)]
 struct Untaken(Arc<AtomicBool>);
 
@@ -26,11 +26,11 @@ impl Untaken {
     }
 }
 
-/// What a reader knows of the waitset that waits for it, if one does.
+/// What a reader knows about its waitset, if it has one.
 #[derive(Debug, Default)]
 pub struct Told {
     untaken: Untaken,
-    /// Who is to be told, from the reader's enabling on.
+    /// What to notify, from the reader's enabling on.
     whom: Option<(Registry, Token)>,
     enabled: bool,
 }
@@ -47,7 +47,7 @@ impl Told {
         }
     }
 
-    /// Whether the reader left something untaken; to be said before it looks, too, as no.
+    /// Whether the reader left something untaken; must also be called, with false, before it looks.
     pub fn set_untaken(&self, untaken: bool) {
         self.untaken.set(untaken);
     }
@@ -63,7 +63,7 @@ impl Told {
 
 /// A reader that is an event source.
 pub trait Awaited {
-    /// What it knows of its waitset.
+    /// What it knows about its waitset.
     fn told(&mut self) -> &mut Told;
 }
 
@@ -77,7 +77,7 @@ pub struct MioWaitset {
 }
 
 impl MioWaitset {
-    /// With no reader yet.
+    /// Without readers yet.
     pub fn new() -> Result<Self> {
         let poll = Poll::new().doing("making mio's poll")?;
         let mut poller = Poller::new()?;

@@ -10,7 +10,7 @@ use zenoh::{Config, Session, Wait};
 
 use crate::settings::Settings;
 
-/// A session that its endpoints share, once it is open.
+/// A session shared by its endpoints, once it is open.
 pub(crate) type SharedSession = Arc<OnceLock<Session>>;
 
 /// One session.
@@ -24,7 +24,7 @@ pub(crate) struct ZenohContext {
     link: Option<Link>,
 }
 
-/// What goes with an open session.
+/// What belongs to an open session.
 struct Opened {
     changes: Changes,
     _membership: Option<Membership>,
@@ -51,12 +51,12 @@ impl ZenohContext {
         &self.settings
     }
 
-    /// The key of a topic, with the domain before it, as rmw_zenoh has it: at a router all domains meet.
+    /// A topic's key, prefixed with the domain as in rmw_zenoh: all domains meet at a router.
     pub(crate) fn key(&self, endpoint: &Endpoint) -> String {
         format!("{}/{}", self.domain, endpoint.topic)
     }
 
-    /// What the session's configuration differs in: a client of the router, or a peer among peers.
+    /// How the session's configuration differs: a client of the router, or a peer among peers.
     fn changes(&self) -> Result<(Changes, Option<Membership>)> {
         if self.settings.router {
             let router = self.settings.router_endpoint(&self.runtime_directory);
@@ -99,7 +99,8 @@ impl Context for ZenohContext {
 
 impl Drop for ZenohContext {
     fn drop(&mut self) {
-        // Endpoints are gone by now; the session ends with its last link, and the place in the folder after it.
+        // Endpoints are gone by now. The session ends with its last link, then its place in the folder is
+        // returned.
         if let Some(session) = self.session.get() {
             let _ = session.close().wait();
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Readers: a Zenoh subscriber with a callback that puts samples into the reader's queue; of a server a queryable, of a
-//! client the callback of each of its queries.
+//! Readers: a Zenoh subscriber with a callback that puts samples into the reader's queue; for a server a
+//! queryable, for a client the callback of each of its queries.
 use std::sync::Arc;
 
 use lagometer_adapter::{
@@ -17,10 +17,11 @@ use crate::context::{open_session, SharedSession, ZenohContext};
 use crate::settings::Transport;
 use crate::writer::refuse_transient_local;
 
-/// The depth of Zenoh's own channel, where the study asks for no history.
+/// The depth of Zenoh's own channel, used if the study requests no history.
 const HISTORY_DEFAULT: History = History::KeepLast(256);
 
-/// Unless the study says, a KEEP_ALL queue holds so much of the largest messages, within these bounds.
+/// Unless the study says otherwise, a KEEP_ALL queue holds this much of the largest messages, within these
+/// bounds.
 const KEEP_ALL_BYTES: usize = 256 << 20;
 const KEEP_ALL_MIN: usize = 256;
 const KEEP_ALL_MAX: usize = 65_536;
@@ -30,7 +31,7 @@ pub(crate) struct Arrived {
     signalled: Signalled,
 }
 
-/// What may come: a sample, also that of a reply, or a query, until it is answered. Its payload stays.
+/// What may arrive: a sample, also that of a reply, or a query, until it is answered. Its payload stays.
 enum What {
     Sample(Received),
     Query(ZBytes, Option<Query>),
@@ -53,7 +54,7 @@ enum From {
     Server,
 }
 
-/// What brings them; it ends with the reader.
+/// What delivers them; it ends with the reader.
 enum Declared {
     Subscriber(#[allow(dead_code)] Subscriber<()>),
     Queryable(#[allow(dead_code)] Queryable<()>),
@@ -68,7 +69,7 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// An error is no reply: the request stays unanswered.
+    /// An error is not a reply: the request stays unanswered.
     pub(crate) fn note(&self, reply: Reply) {
         let signalled = if self.signals { Signalled::now() } else { Signalled::default() };
         if let Ok(sample) = reply.into_result() {
@@ -88,7 +89,7 @@ pub(crate) struct ZenohReader {
     shared_memory: bool,
     /// Whether a message wakes anybody; if not, its arrival is not examined.
     signals: bool,
-    /// Buffers for messages that came in pieces, used again.
+    /// Reusable buffers for messages that arrived in pieces.
     spare: Vec<Vec<u8>>,
 }
 
@@ -107,7 +108,7 @@ impl ZenohReader {
         Self::with(context, endpoint, From::Server)
     }
 
-    /// Where a client's queries bring their replies.
+    /// Where a client's queries deliver their replies.
     pub(crate) fn replies(&self) -> Replies {
         Replies { inbox: self.inbox.clone(), signals: self.signals }
     }
@@ -166,7 +167,8 @@ impl Reader for ZenohReader {
         let payload = arrived.what.payload();
         let mut whole = None;
         if payload.slices().nth(1).is_some() {
-            // In pieces, as a message above 64 KB comes off a socket. An application joins them to read it.
+            // In pieces, as messages above 64 KB arrive from a socket. An application joins them to read the
+            // message.
             let mut buffer = self.spare.pop().unwrap_or_default();
             buffer.clear();
             buffer.reserve(payload.len());
@@ -192,7 +194,7 @@ impl HasInbox for ZenohReader {
     }
 }
 
-/// A message, joined if it came in pieces.
+/// A message, joined if it arrived in pieces.
 pub(crate) struct ZenohSample {
     arrived: Arrived,
     whole: Option<Vec<u8>>,
@@ -200,7 +202,7 @@ pub(crate) struct ZenohSample {
 }
 
 impl ZenohSample {
-    /// The query that it came in, once.
+    /// The query in it, once.
     pub(crate) fn query(&mut self) -> Result<Query> {
         match &mut self.arrived.what {
             What::Query(_, query) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a study may set, and the configuration of a session that comes of it.
+//! What a study can configure, and the resulting configuration of a session.
 use std::net::Ipv4Addr;
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use lagometer_zenoh_common::{connect_again_soon, free_tcp_endpoint, scouting, un
 use serde_json::json;
 use zenoh::qos::CongestionControl;
 
-/// Of the profile `matched`: the socket buffers of every link.
+/// For the profile `matched`: the socket buffers of every link.
 const MATCHED_SOCKET_BUFFER_BYTES: u32 = 4 << 20;
 
-/// Where the router of a trial listens: adapter.json, which starts it, says the same.
+/// Where a trial's router listens; adapter.json, which starts it, has the same address.
 const ROUTER_TCP: &str = "tcp/127.0.0.1:17447";
 const ROUTER_SOCKET: &str = "zenoh-router.sock";
 
@@ -22,7 +22,7 @@ pub(crate) enum Transport {
     Tcp,
     /// Unix-domain stream sockets.
     Unix,
-    /// Buffers in shared memory, their descriptions over Unix-domain stream sockets.
+    /// Buffers in shared memory; Unix-domain stream sockets carry their descriptors.
     SharedMemory,
 }
 
@@ -66,7 +66,7 @@ impl Settings {
         })
     }
 
-    /// A place to listen at that nobody else uses.
+    /// A unique endpoint to listen at.
     pub(crate) fn free_endpoint(&self, folder: &Path, link: Option<&Link>) -> Result<String> {
         if self.transport == Transport::Tcp {
             return free_tcp_endpoint(link.map_or(Ipv4Addr::LOCALHOST, |link| link.address));
@@ -74,7 +74,7 @@ impl Settings {
         Ok(format!("unixsock-stream/{}.sock", folder.join(unique_name("peer")).display()))
     }
 
-    /// Where the trial's router listens, which serves before any worker starts.
+    /// Where the trial's router listens, which is ready before any worker starts.
     pub(crate) fn router_endpoint(&self, runtime_directory: &Path) -> String {
         match self.transport {
             Transport::Tcp => ROUTER_TCP.to_owned(),
@@ -82,9 +82,8 @@ impl Settings {
         }
     }
 
-    /// What differs from the vendor's configuration. `listen`: where this peer does, none for a client of a router;
-    /// `connect`: where others do; `link`: by
-    /// which others are found.
+    /// Changes to the vendor's configuration. `listen`: where this peer listens, none for a client of a
+    /// router; `connect`: where others listen; `link`: the link on which it finds others.
     pub(crate) fn changes(&self, listen: Option<&str>, connect: &[String], link: Option<&Link>) -> Changes {
         let shm = self.transport == Transport::SharedMemory;
         let mode = if listen.is_some() { "peer" } else { "client" };
@@ -96,14 +95,14 @@ impl Settings {
         changes.extend([
             Change::new("connect/endpoints", connect, json!([])),
             connect_again_soon(),
-            // The crate's default features have no shared memory, whatever the configuration says.
+            // The crate's default features don't include shared memory, whatever the configuration says.
             Change::new("transport/shared_memory/enabled", shm, false),
             Change::new("listen/endpoints", listen, json!(["tcp/[::]:0"])),
         ]);
         changes.into()
     }
 
-    /// The words of docs/ADAPTERS.md for what carries messages between processes.
+    /// The term in docs/ADAPTERS.md for what carries messages between processes.
     pub(crate) fn transport_word(&self) -> &'static str {
         match self.transport {
             Transport::Tcp => "tcp",
@@ -112,7 +111,7 @@ impl Settings {
         }
     }
 
-    /// The option in force; which of the two it comes to, each writer says.
+    /// The option in force; each writer reports which of the two applies.
     pub(crate) fn congestion_control_word(&self) -> &'static str {
         match self.congestion_control {
             None => "by_reliability",

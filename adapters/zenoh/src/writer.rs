@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writers: a Zenoh publisher, with buffers of its own or in shared memory; of a client a querier, of a server the
-//! queries that it answers.
+//! Writers: a Zenoh publisher, with its own buffers or in shared memory; for a client a querier, for a server
+//! the queries that it answers.
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::context::{open_session, SharedSession, ZenohContext};
 use crate::reader::{Replies, ZenohReader};
 use crate::settings::Transport;
 
-/// Messages on their way beside those in a reader's queue; the pool of shared memory has room for them.
+/// Messages in flight in addition to those in a reader's queue; the shared memory pool has room for them.
 const UNDER_WAY: usize = 16;
 const SHM_POOL_BYTES_MIN: usize = 1 << 20;
-/// What a pool needs for each message beside its payload, generously.
+/// What a pool needs for each message in addition to its payload, generously.
 const SHM_OVERHEAD_BYTES: usize = 256;
 
 /// A publisher.
@@ -36,18 +36,18 @@ pub(crate) struct ZenohWriter {
     facts: Arc<WriterStatus>,
 }
 
-/// By what messages leave.
+/// What messages are sent through.
 enum Outlet {
     Publisher(Option<Publisher<'static>>),
     /// A client's, and where replies go.
     Querier(Option<Querier<'static>>, Replies),
-    /// A server's: the query that is answered next.
+    /// A server's: the query to answer next.
     Answer(Option<Query>),
 }
 
 /// Where messages are written.
 enum Pool {
-    /// Buffers that are used again once Zenoh, and readers in this process, have let go of them.
+    /// Buffers that are reused once Zenoh, and readers in this process, have released them.
     Buffers(Vec<Arc<Vec<u8>>>),
     /// Zenoh's own shared memory.
     Shared(Box<ShmProvider<PosixShmProviderBackend>>),
@@ -72,7 +72,7 @@ impl ZenohWriter {
         Self::with(context, endpoint, Outlet::Answer(None))
     }
 
-    /// What is committed next goes to who sent this query.
+    /// The next committed message goes to the sender of this query.
     pub(crate) fn answer(&mut self, query: Query) -> Result<()> {
         match &mut self.outlet {
             Outlet::Answer(next) => *next = Some(query),
@@ -139,7 +139,7 @@ impl Writer for ZenohWriter {
                     .declare_querier(self.key.clone())
                     .congestion_control(self.facts.congestion_control)
                     .express(self.facts.express)
-                    // Else a reply would wait for the end of its query.
+                    // Otherwise a reply would wait for the end of its query.
                     .consolidation(ConsolidationMode::None)
                     .wait();
                 *querier = Some(declared.doing(format!("declaring a querier on '{}'", self.key))?);
@@ -204,9 +204,9 @@ impl ZenohWriter {
     }
 }
 
-/// A buffer that a message is written to.
+/// A buffer to write a message to.
 pub(crate) enum ZenohLoan {
-    /// The adapter's, and how much of it the message takes.
+    /// The adapter's, and how much of it the message uses.
     Buffer(Arc<Vec<u8>>, usize),
     /// Zenoh's shared memory.
     Shared(ZShmMut),
@@ -230,7 +230,7 @@ impl Loan for ZenohLoan {
     }
 }
 
-/// A buffer that Zenoh shares until the last reader in this process has let go of it.
+/// A buffer that Zenoh shares until the last reader in this process has released it.
 struct Filled(Arc<Vec<u8>>, usize);
 
 impl AsRef<[u8]> for Filled {
@@ -239,7 +239,7 @@ impl AsRef<[u8]> for Filled {
     }
 }
 
-/// The oldest buffer that nobody else holds and that is large enough; a new one if there is none.
+/// The oldest buffer that is large enough and that nobody else holds; a new one if there is none.
 fn free_buffer(buffers: &mut Vec<Arc<Vec<u8>>>, bytes: usize) -> Arc<Vec<u8>> {
     let free = buffers.iter().position(|buffer| Arc::strong_count(buffer) == 1 && buffer.len() >= bytes);
     let mut buffer = free.map_or_else(|| Arc::new(vec![0; bytes]), |index| buffers.remove(index));
@@ -249,7 +249,7 @@ fn free_buffer(buffers: &mut Vec<Arc<Vec<u8>>>, bytes: usize) -> Arc<Vec<u8>> {
     buffer
 }
 
-/// Room for what a reader queues and what is under way.
+/// Room for messages in a reader's queue and in flight.
 fn pool_bytes(endpoint: &Endpoint) -> usize {
     let depth = match endpoint.qos.history {
         Some(History::KeepLast(depth)) => depth,
@@ -283,7 +283,7 @@ struct WriterStatus {
 }
 
 impl Status for WriterStatus {
-    /// Zenoh tells whether there are subscribers, not how many.
+    /// Zenoh reports whether there are subscribers, not how many.
     fn matched(&self) -> Matched {
         Matched::Unknown
     }
@@ -301,7 +301,7 @@ impl Status for WriterStatus {
             Role::Client => description
                 .setting("congestion_control", word(self.congestion_control), "block")
                 .setting("consolidation", "none", "auto"),
-            Role::Server => description, // in congestion a reply does as its query did
+            Role::Server => description, // in congestion a reply behaves like its query
         }
     }
 }

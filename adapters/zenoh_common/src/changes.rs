@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a session's configuration differs from the vendor's, and what a description says of that.
+//! How a session's configuration differs from the vendor's, and how a description reports it.
 use lagometer_adapter::{Description, Doing, Link, Result};
 use serde_json::{json, Map, Value};
 use zenoh::Config;
@@ -13,13 +13,13 @@ pub struct Change {
 }
 
 impl Change {
-    /// Of what Zenoh's own configuration has at `key`.
+    /// For a `key` in Zenoh's own configuration.
     pub fn new(key: &'static str, value: impl Into<Value>, default: impl Into<Value>) -> Self {
         Self { key, value: value.into(), default: default.into() }
     }
 }
 
-/// A peer that does not listen yet is asked again at once, not after a second.
+/// Retries a peer that does not listen yet at once, not after a second.
 pub fn connect_again_soon() -> Change {
     Change::new(
         "connect/retry",
@@ -28,8 +28,8 @@ pub fn connect_again_soon() -> Change {
     )
 }
 
-/// Between hosts peers find each other as the vendor has it, by multicast, but on the link alone and apart from other
-/// trials. Without a link nobody scouts.
+/// Between hosts, peers find each other as by the vendor's default, by multicast, but only on the link and
+/// separate from other trials. Without a link nobody scouts.
 pub fn scouting(link: Option<&Link>) -> Vec<Change> {
     const GROUP: &str = "224.0.0.224";
     const PORT: u16 = 7446;
@@ -60,7 +60,8 @@ impl From<Vec<Change>> for Changes {
 }
 
 impl Changes {
-    /// The vendor's configuration with these changes. Fails where it has no such key or takes no such value.
+    /// The vendor's configuration with these changes. Fails if it does not have such a key or does not accept
+    /// such a value.
     pub fn apply(&self, mut config: Config) -> Result<Config> {
         for change in &self.0 {
             config
@@ -70,7 +71,7 @@ impl Changes {
         Ok(config)
     }
 
-    /// Adds them to a description, and as a file `name` to paste what is not the vendor's default.
+    /// Adds them to a description, and as a file `name` to paste with what differs from the vendor's default.
     pub fn describe(&self, mut description: Description, name: &str) -> Description {
         for change in &self.0 {
             description = description.setting(change.key, change.value.clone(), change.default.clone());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the adapters have in common that stand on Zenoh: who is there, and how a session's configuration differs from
+//! What the adapters based on Zenoh share: the list of peers, and how a session's configuration differs from
 //! the vendor's.
 mod changes;
 mod members;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who is there: the peers of a domain, by files in the trial's own folder. Zenoh would scout by multicast, which leaves
-//! the machine; so within one each peer takes the first free place, says where it listens, and connects to those before it. So
-//! each pair has exactly one connection, whoever comes first.
+//! The peers of a domain, listed by files in the trial's own folder. Zenoh would scout by multicast, which
+//! leaves the machine. So within one machine each peer takes the first free place, writes down where it
+//! listens, and connects to those before it. Each pair then has exactly one connection, whoever comes first.
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,7 +12,7 @@ use lagometer_adapter::{Doing, Error, Result};
 
 const MEMBERS_MAX: u32 = 4096;
 
-/// A place that was taken; given back when this goes.
+/// A taken place; returned when this is dropped.
 #[derive(Debug)]
 pub struct Membership {
     place: PathBuf,
@@ -22,7 +22,7 @@ impl Membership {
     /// Takes a place for a peer that will listen at `endpoint`; also returns where those before it listen.
     pub fn take(folder: &Path, endpoint: &str) -> Result<(Self, Vec<String>)> {
         let draft = folder.join(unique_name(".draft"));
-        // A link makes the file appear whole, and fails if the place is taken.
+        // A link makes the file appear complete, and fails if the place is taken.
         fs::write(&draft, endpoint).doing(format!("writing {}", draft.display()))?;
         let taken = first_free(folder, &draft);
         fs::remove_file(&draft).doing(format!("removing {}", draft.display()))?;
@@ -44,7 +44,7 @@ fn first_free(folder: &Path, draft: &Path) -> Result<(PathBuf, Vec<String>)> {
         match fs::hard_link(draft, &place) {
             Ok(()) => return Ok((place, before)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // Gone again: its peer has left since.
+                // It may be gone: its peer has left since.
                 before.extend(fs::read_to_string(&place).ok());
             }
             Err(error) => return Err(error).doing(format!("taking the place {}", place.display())),
@@ -53,13 +53,13 @@ fn first_free(folder: &Path, draft: &Path) -> Result<(PathBuf, Vec<String>)> {
     Err(Error::no_resource(format!("more than {MEMBERS_MAX} peers in {}", folder.display())))
 }
 
-/// A name that no other peer uses in the same folder.
+/// A name that is unique in the folder.
 pub fn unique_name(prefix: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A place to listen at, at an address of this host, that nobody used a moment ago.
+/// An endpoint to listen at, at an address of this host, that was free a moment ago.
 pub fn free_tcp_endpoint(address: Ipv4Addr) -> Result<String> {
     let doing = "looking for a free TCP port";
     let listener = TcpListener::bind((address, 0)).doing(doing)?;

@@ -4,34 +4,34 @@
  * was in which layer of the middleware.
  *
  * WHAT IS STAMPED
- *   A layer's number is the moment at which it is entered, with LAGOMETER_LAYER_END the moment at which it is left.
+ *   A layer's number alone stamps the moment it is entered; with LAGOMETER_LAYER_END, the moment it is left.
  *     SERIALISE    the payload is turned into what goes on the wire      (sender)
  *     WRITE        the middleware's own call that sends                  (sender)
  *     SIGNALLED    the middleware's own thread noticed the message       (receiver)
- *     WOKEN        the thread that takes was woken                       (receiver)
- *     TAKE         the middleware's own call that takes; one call may take several messages, which then share it
+ *     WOKEN        the thread that takes woke up                         (receiver)
+ *     TAKE         the middleware's own call that takes; messages taken by one call share its stamp
  *     DESERIALISE  what came over the wire is turned into the payload    (receiver)
  *     VENDOR + n   the adapter's own, named in its sidecar
- *   A layer that a message does not go through, such as serialising a loan, is left out. No time is made up.
+ *   Leave out a layer that a message does not go through, such as serialising a loan. Never invent a time.
  *
  * HOW STAMPS TRAVEL
- *   On the thread of the caller: in the lists of lagometer_message (commit() fills it) and lagometer_sample (take()
- *   fills it), at most LAGOMETER_STAMPS_MAX, in the order in which they were taken. Before it writes there an adapter
- *   looks whether `size` of the struct covers the list. commit() and take() set `count`, to 0 if there are none.
- *   On any other thread: by host->stamp(), if the message is known by its sequence number alone, or by
- *   host->stamp_keyed(), where host->size covers it. The endpoint is the one whose `user` is given.
+ *   On the caller's thread: in the lists of lagometer_message (filled by commit()) and lagometer_sample (filled by
+ *   take()), at most LAGOMETER_STAMPS_MAX, in the order in which they were taken. Before writing to a list, an adapter
+ *   checks that the struct's `size` covers it. commit() and take() set `count`, to 0 if there are no stamps.
+ *   On any other thread: through host->stamp() if the sequence number alone identifies the message, or through
+ *   host->stamp_keyed() if host->size covers it. The given `user` identifies the endpoint.
  *
  * THE KEY
- *   What tells which stamps belong to which message. It is the same on both sides, in all processes:
+ *   It says which stamps belong to which message, and is the same on both sides, in all processes:
  *     LAGOMETER_KEY_SEQUENCE     writer_id and middleware_sequence
- *     LAGOMETER_KEY_SOURCE_TIME  writer_id and source_time_ns, of a middleware that tells readers no sequence
- *   writer_id is drawn from what the middleware knows the writer by everywhere (such as a GUID), never from a handle
- *   that one process gave it. A writer never gives two messages one key.
- *   commit() sets `key` of the message, take() the fields of these names in the sample. What is not known is 0.
+ *     LAGOMETER_KEY_SOURCE_TIME  writer_id and source_time_ns, if the middleware gives readers no sequence number
+ *   writer_id comes from an identifier that the middleware uses for the writer everywhere (such as a GUID), never from
+ *   a handle local to one process. A writer never uses one key for two messages.
+ *   commit() sets `key` of the message; take() sets the fields of the same names in the sample. Unknown fields are 0.
  *
- * WHEN NOBODY ASKED
- *   ask() was not called, or with 0: neither lists nor keys are filled, and no clock is read for them. What a sample
- *   says beyond its stamps it says as ever, but its writer_id need not be the same in all processes.
+ * WITHOUT A REQUEST FOR STAMPS
+ *   If ask() was not called, or called with 0, neither lists nor keys are filled, and no clock is read for them. The
+ *   sample's other fields are filled as usual, but its writer_id need not be the same in all processes.
  */
 #ifndef LAGOMETER_STAMPS_H
 #define LAGOMETER_STAMPS_H
@@ -44,11 +44,11 @@ extern "C" {
 
 #define LAGOMETER_STAMPS_EXTENSION "stamps/1"
 
-#define LAGOMETER_LAYER_NONE 0u         /* never given by an adapter */
-#define LAGOMETER_LAYER_END 0x80000000u /* together with a layer: it is left */
+#define LAGOMETER_LAYER_NONE 0u         /* never reported by an adapter */
+#define LAGOMETER_LAYER_END 0x80000000u /* combined with a layer: the message leaves it */
 #define LAGOMETER_CPU_UNKNOWN 65535u
 
-/* Layers in a mask: bit n for layer n, and one bit for all of a vendor's. */
+/* Layers in a mask: bit n for layer n, and one bit for all vendor layers. */
 #define LAGOMETER_STAMPS_SERIALISE (1ull << LAGOMETER_LAYER_SERIALISE)
 #define LAGOMETER_STAMPS_WRITE (1ull << LAGOMETER_LAYER_WRITE)
 #define LAGOMETER_STAMPS_SIGNALLED (1ull << LAGOMETER_LAYER_SIGNALLED)
@@ -61,13 +61,13 @@ extern "C" {
 #define LAGOMETER_KEY_SOURCE_TIME 2u
 
 typedef struct lagometer_stamps_table {
-  uint32_t size;        /* sizeof of this struct as the adapter knows it */
+  uint32_t size;        /* sizeof this struct in the adapter's build */
   uint32_t abi_version; /* LAGOMETER_ABI_VERSION */
-  uint64_t layers;      /* that this kind of endpoint can stamp */
+  uint64_t layers;      /* the layers that this kind of endpoint can stamp */
   uint32_t key;         /* LAGOMETER_KEY_... */
   uint32_t reserved;
 
-  /* Required. From now on the endpoint stamps these of its layers. Before the endpoint is enabled. Status: OK, INVALID
+  /* Required. From now on the endpoint stamps these layers. Called before the endpoint is enabled. Status: OK, INVALID
    * (a bit that is not in `layers`). [thread: one at a time per object; state: created; in-callback: no; blocks: never;
    * allocates: setup] */
   lagometer_status (*ask)(void* endpoint, uint64_t layers) LAGOMETER_NOEXCEPT;

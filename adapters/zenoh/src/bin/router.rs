@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A Zenoh router: `lagometer-zenoh-router CONFIGURATION.json5`.
 //!
-//! The crate's own router, with Zenoh's own configuration file and without plugins, as the vendor's `zenohd -c` is; which
-//! is on no registry. It routes until a signal ends it.
+//! The crate's own router, with Zenoh's own configuration file and without plugins, like the vendor's `zenohd
+//! -c`, which is not on any registry. It routes until a signal ends it.
 use std::error::Error;
 
 use zenoh::{Config, Wait};
