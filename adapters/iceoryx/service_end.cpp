@@ -94,7 +94,7 @@ class ClientEnd final : public ServiceEnd {
     client_->releaseRequest(payload);
   }
   void answer(const void* /*request*/) override {
-    throw Error(LAGOMETER_INVALID, "iceoryx: an answer by a writer that is no server's");
+    throw Error(LAGOMETER_INVALID, "iceoryx: only a server's writer can answer");
   }
   const void* take() noexcept override {
     if (!client_) return nullptr;

@@ -99,7 +99,7 @@ void Writer::lend(void* payload, uint64_t bytes, void* chunk, lagometer_message&
 }
 
 void Writer::answer(const lagometer_sample& request) {
-  if (!service_) throw Error(LAGOMETER_INVALID, "iceoryx: an answer by a writer that is no server's");
+  if (!service_) throw Error(LAGOMETER_INVALID, "iceoryx: only a server's writer can answer");
   service_->answer(request.adapter_data);
 }
 

@@ -38,7 +38,7 @@ struct Endpoint : Plain {
         where(node.context.domain, view(config.topic), type.bytes_max),
         depth(std::max(1U, config.qos->depth)) {
     if (config.qos->durability != LAGOMETER_VOLATILE || config.qos->history == LAGOMETER_KEEP_ALL)
-      throw Error(LAGOMETER_UNSUPPORTED, "null has keep_last and volatile alone; change history, durability");
+      throw Error(LAGOMETER_UNSUPPORTED, "null supports only keep_last and volatile; change history, durability");
     if (config.dispatch == LAGOMETER_DISPATCH_LISTENER) throw Error(LAGOMETER_UNSUPPORTED, "null has no listener");
   }
   Type type;

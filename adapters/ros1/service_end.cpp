@@ -30,7 +30,7 @@ int64_t wall_ns() { return static_cast<int64_t>(ros::Time::now().toNSec()); }
 Endpoint service_endpoint(Node& node, const lagometer_endpoint_config& config) {
   Endpoint endpoint(node, config);
   if (endpoint.type.fixed)
-    throw Error(LAGOMETER_UNSUPPORTED, "ros1: services have the payload type bytes alone (" + endpoint.topic + ")");
+    throw Error(LAGOMETER_UNSUPPORTED, "ros1: services support only the payload type bytes (" + endpoint.topic + ")");
   return endpoint;
 }
 

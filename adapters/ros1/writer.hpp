@@ -39,7 +39,7 @@ class Writer {
     virtual void matched(lagometer_matched& out) const = 0;
     /// The next published message answers this request.
     virtual void answer(const Arrived& /*request*/) {
-      throw Error(LAGOMETER_INVALID, "ros1: an answer by a writer that is no server's");
+      throw Error(LAGOMETER_INVALID, "ros1: only a server's writer can answer");
     }
 
    protected:

@@ -496,7 +496,7 @@ def _service(request: EndpointConfiguration, reply: EndpointConfiguration) -> tu
     """The type, name and QoS of a service. Raises AdapterError: settings that ROS 2 services do not have."""
     topic = "/" + _graph_name(request.topic, "/")
     if {request.type, reply.type} != {"bytes"}:
-        raise AdapterError(f"{NAME}: services have the payload type bytes alone: service {topic}")
+        raise AdapterError(f"{NAME}: services support only the payload type bytes: service {topic}")
     qos = _qos(request.qos)
     if qos != _qos(reply.qos):
         raise AdapterError(

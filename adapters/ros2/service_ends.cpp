@@ -210,7 +210,7 @@ Endpoint service_endpoint(Node& node, const lagometer_endpoint_config& request,
   check_service(endpoint.settings, endpoint.quality, other.quality, endpoint.topic);
   for (const std::string& type : {endpoint.type.name, other.type.name}) {
     if (type != "bytes")
-      throw Error(LAGOMETER_UNSUPPORTED, "ros2: services have the payload type bytes alone, not " + type);
+      throw Error(LAGOMETER_UNSUPPORTED, "ros2: services support only the payload type bytes, not " + type);
   }
   return endpoint;
 }

@@ -48,7 +48,7 @@ Loaded load(const std::string& library, const lagometer_host& host) {
   void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) throw Unloadable(std::string("can't open the adapter: ") + dlerror());
   const auto entry = reinterpret_cast<Entry>(dlsym(opened, "lagometer_adapter"));
-  if (entry == nullptr) throw Unloadable(library + " is no adapter: it has no symbol lagometer_adapter");
+  if (entry == nullptr) throw Unloadable(library + " is not an adapter: it has no symbol lagometer_adapter");
   const lagometer_adapter_table* const table = entry(&host);
   if (table == nullptr)
     throw Unloadable(library + " can't work with ABI version " + std::to_string(LAGOMETER_ABI_VERSION) +

@@ -155,8 +155,8 @@ void threads_told(Bed& bed) {
     });
   }
   const auto more = static_cast<int64_t>(unended() - before);
-  if (more > 0) throw Broken("threads that told the host of their begin did not tell it of their end");
-  if (more < 0) throw Broken("threads told the host of their end and not of their begin: call thread_begin first");
+  if (more > 0) throw Broken("threads called thread_begin and not thread_end");
+  if (more < 0) throw Broken("threads called thread_end without thread_begin: call thread_begin first");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ std::vector<uint8_t> file_bytes(const ContentPlan& plan) {
 
 Content::Content(const ContentPlan& plan, bool text) {
   if (text && plan.kind == ContentKind::recorded)
-    throw std::runtime_error("content: " + plan.path + " is bytes, and the type string holds text alone");
+    throw std::runtime_error("content: " + plan.path + " contains binary data, but the type string holds only text");
   if (plan.kind == ContentKind::zeros) bytes_ = std::vector<uint8_t>(kMadeBytes);
   if (plan.kind == ContentKind::random) bytes_ = random_bytes(plan.seed);
   if (plan.kind == ContentKind::recorded) bytes_ = file_bytes(plan);

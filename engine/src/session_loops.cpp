@@ -93,7 +93,7 @@ std::vector<uint32_t> Session::calling_contexts() const {
     for (const ReaderPlan& reader : node.readers) {
       if (executor_of(reader.context) == nullptr)
         throw AdapterError(adapter_of(reader.context).name() +
-                           " calls back on threads of its own, so one can't serve all nodes (threads per-process); "
+                           " calls back on its own threads, so one thread can't serve all nodes (threads per-process); "
                            "use waitset or poll");
       add(reader.context);
     }

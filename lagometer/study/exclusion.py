@@ -388,8 +388,8 @@ def _executors(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
             }
             for name in sorted({name for name, _, _ in subscribing}):
                 if not adapters[name].sidecar.abilities.executor:
-                    reason = "so one can't serve all nodes of a process: use waitset or poll"
-                    yield f"{name} calls back on threads of its own, {reason}"
+                    reason = "so one thread can't serve all nodes of a process: use waitset or poll"
+                    yield f"{name} calls back on its own threads, {reason}"
             participants |= {*subscribing, *_timed_in(cell, node, participant_node)}
         participants = {
             participant for participant in participants if adapters[participant[0]].sidecar.abilities.executor

@@ -204,7 +204,7 @@ class Session:
             for reader in node.readers if self._plan.one_thread and node.dispatch == "listener" else ():
                 name = self._adapters[self._plan.contexts[reader.context].adapter].name
                 raise AdapterError(
-                    f"{name} calls back on threads of its own, so one can't serve all nodes (threads "
+                    f"{name} calls back on its own threads, so one thread can't serve all nodes (threads "
                     "per-process); use waitset or poll"
                 )
 

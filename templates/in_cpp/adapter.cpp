@@ -35,7 +35,7 @@ struct Endpoint : Plain {
         place(node.context.domain, view(config.topic), type.bytes_max),
         depth(std::max(1U, config.qos->depth)) {
     if (config.qos->durability != LAGOMETER_VOLATILE || config.qos->history != LAGOMETER_KEEP_LAST)
-      throw Error(LAGOMETER_UNSUPPORTED, "in_cpp has keep_last and volatile alone; change history, durability");
+      throw Error(LAGOMETER_UNSUPPORTED, "in_cpp supports only keep_last and volatile; change history, durability");
     if (config.qos->reliability != LAGOMETER_BEST_EFFORT || config.dispatch == LAGOMETER_DISPATCH_WAITSET)
       throw Error(LAGOMETER_UNSUPPORTED, "in_cpp is best_effort, with listener or poll; change reliability, dispatch");
   }

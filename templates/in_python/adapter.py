@@ -42,7 +42,7 @@ def _refuse(endpoint: EndpointConfiguration) -> None:
     if endpoint.type not in TYPES:
         raise AdapterError(f"in_python has no type '{endpoint.type}'; valid: {', '.join(TYPES)}")
     if endpoint.qos.durability == "transient_local" or endpoint.qos.history == "keep_all":
-        raise AdapterError("in_python has keep_last and volatile alone; change history, durability")
+        raise AdapterError("in_python supports only keep_last and volatile; change history, durability")
     if endpoint.dispatch == "listener":
         raise AdapterError("in_python has no listener; use waitset or poll")
 

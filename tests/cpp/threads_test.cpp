@@ -177,7 +177,7 @@ TEST(OneThread, IsRefusedWhereItCanNotServeAll) {
   };
   const std::string who = "one thread for all nodes (threads per-process)";
   EXPECT_EQ(refusal_of(one(DROPPING_ADAPTER, "listener")),
-            "dropping calls back on threads of its own, so one can't serve all nodes (threads per-process); use "
+            "dropping calls back on its own threads, so one thread can't serve all nodes (threads per-process); use "
             "waitset or poll");
   EXPECT_EQ(refusal_of(in_two_contexts(one(EXECUTING_ADAPTER, "listener"))),
             "one executor can't serve the nodes of 2 contexts (threads per-process); use waitset or poll, or one "

@@ -56,7 +56,7 @@ impl Policies {
                 self.history.kind = HistoryQosPolicyKind::KeepLast(depth);
             }
             Some(History::KeepAll) => {
-                let why = "a writer that keeps all never lets go of what everybody has";
+                let why = "a keep_all writer never frees messages that all readers have received";
                 return Err(Error::unsupported(format!("topic '{}': no keep_all: {why}", endpoint.topic)));
             }
             None => (),

@@ -92,7 +92,7 @@ impl Ends {
         serves: bool,
     ) -> Result<Arc<Self>> {
         if receives.payload.message.is_some() || sends.payload.message.is_some() {
-            return Err(Error::unsupported("services have the payload type bytes alone"));
+            return Err(Error::unsupported("services support only the payload type bytes"));
         }
         if receives.qos.transient_local == Some(true) || sends.qos.transient_local == Some(true) {
             return Err(Error::unsupported(

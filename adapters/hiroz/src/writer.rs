@@ -19,7 +19,7 @@ pub(crate) trait Sending: Send {
     fn send(&mut self, places: Places) -> Result<()>;
     /// The next message answers this request.
     fn answer(&mut self, _request: Reply) -> Result<()> {
-        Err(Error::invalid("an answer by a writer that is no server's"))
+        Err(Error::invalid("only a server's writer can answer"))
     }
 }
 

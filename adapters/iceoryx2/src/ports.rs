@@ -110,7 +110,7 @@ impl Iceoryx2Writer {
     pub(crate) fn answer(&mut self, request: Arc<Asked>) -> Result<()> {
         match &mut self.outlet {
             Outlet::Server(_, next) => *next = Some(request),
-            _ => return Err(Error::invalid("an answer by a writer that is no server's")),
+            _ => return Err(Error::invalid("only a server's writer can answer")),
         }
         Ok(())
     }
@@ -368,7 +368,7 @@ impl Iceoryx2Sample {
                 answered.0 = true;
                 Ok(request.clone())
             }
-            _ => Err(Error::invalid("an answer to what is no request")),
+            _ => Err(Error::invalid("an answer to a message that is not a request")),
         }
     }
 }

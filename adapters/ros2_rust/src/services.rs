@@ -51,7 +51,7 @@ impl Ends {
         serves: bool,
     ) -> Result<Arc<Self>> {
         if request.payload.message.is_some() || reply.payload.message.is_some() {
-            return Err(Error::unsupported("services have the payload type bytes alone"));
+            return Err(Error::unsupported("services support only the payload type bytes"));
         }
         Ok(Arc::new(Self {
             made: Mutex::default(),

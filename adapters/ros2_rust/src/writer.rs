@@ -20,7 +20,7 @@ pub(crate) trait Sending: Send {
     fn send(&self, places: Places) -> Result<Sent>;
     /// The next message answers this request.
     fn answer(&self, _request: RmwRequestId) -> Result<()> {
-        Err(Error::invalid("an answer by a writer that is no server's"))
+        Err(Error::invalid("only a server's writer can answer"))
     }
     /// None for an end of a service.
     fn identity(&self) -> Option<GUID> {

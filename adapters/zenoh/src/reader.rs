@@ -208,7 +208,7 @@ impl ZenohSample {
             What::Query(_, query) => {
                 query.take().ok_or_else(|| Error::invalid("a request that is answered twice"))
             }
-            What::Sample(_) => Err(Error::invalid("an answer to what is no request")),
+            What::Sample(_) => Err(Error::invalid("an answer to a message that is not a request")),
         }
     }
 }

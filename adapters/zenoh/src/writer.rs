@@ -76,7 +76,7 @@ impl ZenohWriter {
     pub(crate) fn answer(&mut self, query: Query) -> Result<()> {
         match &mut self.outlet {
             Outlet::Answer(next) => *next = Some(query),
-            _ => return Err(Error::invalid("an answer by a writer that is no server's")),
+            _ => return Err(Error::invalid("only a server's writer can answer")),
         }
         Ok(())
     }

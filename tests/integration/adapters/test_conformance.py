@@ -106,7 +106,7 @@ BREAKS = [
     (
         "thread-end",
         "contract",
-        "threads: begin and end are told to the host: threads told the host of their end",
+        "threads: begin and end are told to the host: threads called thread_end",
     ),
     ("unknown-option", "options", "an unknown option is refused"),
     ("settings", "settings", "keep_all_messages"),

@@ -131,7 +131,7 @@ def test_too_few_open_files_for_the_workers_are_said(tmp_path: Path) -> None:
     [
         ("lagometer-worker", "cut", "can't open the adapter: .*: file too short"),
         ("lagometer-worker", "z" * 4096, "can't open the adapter: .*: invalid ELF header"),
-        ("lagometer-worker", None, "is no adapter: it has no symbol lagometer_adapter"),
+        ("lagometer-worker", None, "is not an adapter: it has no symbol lagometer_adapter"),
         ("python", "import no_such_client_library", "No module named 'no_such_client_library'"),
         ("python", "def probe(options): ...", "AttributeError: .*open_context"),
     ],

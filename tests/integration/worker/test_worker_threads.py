@@ -104,8 +104,8 @@ def test_one_thread_cannot_take_the_place_of_a_librarys(kind: Kind, folder: Path
     failed = kind.run(given).event("failed")
     assert (failed["phase"], failed["reason"]) == ("create", "adapter-failed")
     assert failed["message"].endswith(
-        " calls back on threads of its own, so one can't serve all nodes (threads per-process); use waitset "
-        "or poll"
+        " calls back on its own threads, so one thread can't serve all nodes (threads per-process); use "
+        "waitset or poll"
     )
 
 

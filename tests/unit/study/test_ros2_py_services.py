@@ -160,7 +160,7 @@ def test_each_reply_comes_to_whoever_asked(opened: tuple[Any, Node], within_call
 
 def test_what_services_of_ros2_have_not_got_is_refused(opened: tuple[Any, Node]) -> None:
     context, _ = opened
-    with pytest.raises(AdapterError, match="bytes alone"):
+    with pytest.raises(AdapterError, match="only the payload type bytes"):
         context.create_client(endpoint(kind="fixed"), endpoint(), lambda: None)
     _, answers = context.create_server(endpoint(), endpoint(), lambda: None)
     with pytest.raises(AdapterError, match="without a request"):

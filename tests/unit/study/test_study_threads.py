@@ -63,7 +63,7 @@ def test_plans_of_processes_with_several_nodes_say_so(tmp_path: Path) -> None:
         (
             {"dispatch": "listener"},
             {},
-            "cyclonedds calls back on threads of its own, so one can't serve all nodes of a process: use",
+            "cyclonedds calls back on its own threads, so one thread can't serve all nodes of a process: use",
         ),
         ({"dispatch": "listener"}, {"executor": True}, ""),
         (
