@@ -59,7 +59,7 @@ pub fn whole<Struct>(given: *const Struct) -> Struct {
 /// The host that `serves` kept: the clock, the log, `thread_begin` and `thread_end` for threads that an
 /// adapter creates. `(host().now_ns)(host().this)`
 pub fn host() -> &'static Host {
-    unsafe { &*HOST.load(Ordering::Acquire) }
+    unsafe { HOST.load(Ordering::Acquire).as_ref() }.expect("call serves() first, in lagometer_adapter")
 }
 
 /// Rejects a request: `no(UNSUPPORTED, "no listener")?`

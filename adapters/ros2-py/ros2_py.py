@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import array
-import contextlib
 import ctypes
 import importlib
 import importlib.metadata
@@ -193,8 +192,12 @@ class Ros2Context:
             self._executor.wake()  # to see the new subscription
 
     def _run(self) -> None:
-        with contextlib.suppress(_module("rclpy.executors").ExternalShutdownException):
+        try:
             self._executor.spin()
+        except Exception:
+            # After close() the executor ends with an exception, or fails to make its next wait set.
+            if self._context.ok():
+                raise
 
     def _refuse_other_rmw(self) -> None:
         if self._settings.rmw not in (None, self._rmw):

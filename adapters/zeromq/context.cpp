@@ -29,7 +29,7 @@ Choices::Choices(std::string_view text) {
 Context::Context(const lagometer_context_config& config)
     : choices_(view(config.options)),
       meeting_(abilities, config, choices_.transport, "*"),
-      door_(meeting_.new_socket_path("d"), "zeromq-meet " + std::string(view(config.name))),
+      door_(meeting_.new_socket_path("knock"), "zeromq-meet " + std::string(view(config.name))),
       library_(Library::open(choices_.io_threads)) {
   if (config.security.size != 0) throw Error(LAGOMETER_UNSUPPORTED, "zeromq: this adapter sets up no security");
   const bool matched = floor::matched_profile(abilities.adapter, view(config.profile));

@@ -156,7 +156,8 @@ void threads_told(Bed& bed) {
   }
   const auto more = static_cast<int64_t>(unended() - before);
   if (more > 0) throw Broken("threads called thread_begin and not thread_end");
-  if (more < 0) throw Broken("threads called thread_end without thread_begin: call thread_begin first");
+  if (static_cast<int64_t>(unended()) < 0)
+    throw Broken("threads called thread_end without thread_begin: call thread_begin first");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 UNKNOWN = -1  # it is not known how long something had waited
-READINGS = 16  # kept, for several datagrams that came at once
+READINGS = 256  # kept, for several datagrams that came at once
 ATTEMPTS = 3  # per reading; the narrowest counts: the others were interrupted
 _NS_PER_S = 1_000_000_000
 # From <asm-generic/socket.h>. The kernel also uses it to mark the ancillary data of a datagram. Python has no

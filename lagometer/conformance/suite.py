@@ -47,7 +47,7 @@ def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result
     except (NotMet, PeerFailure, Refused) as failure:
         if subject.options and isinstance(failure, Refused) and failure.status == UNSUPPORTED:
             return _absent(ability, f"refused with these options: {failure.reason}", manual)
-        if not findings.broken:
+        if not findings.broken or not isinstance(failure, NotMet):
             findings.judge(_last_line(findings), False, str(failure))
     except LagometerError as error:
         if error.exit_code == 130:

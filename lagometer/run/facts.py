@@ -270,6 +270,7 @@ def edge_specs(
             receiver_joined_ns=joined.get(edge.subscriber),
             sender_left_ns=left_ns.get(edge.publisher),
             receiver_left_ns=left_ns.get(edge.subscriber),
+            polled=cell.factors.dispatch == "poll",
             in_order=edge.stream not in graph.answered and traffic[edge.topic].instances <= 1,
         )
         for edge in graph.edges()

@@ -108,7 +108,7 @@ def present(
     shared = [name for key, name in sender.memory.items() if key in receiver.memory]
     if shared:
         possible.add("shared-memory")
-    if sender.unix_sockets and receiver.unix_sockets:
+    if sender.unix_sockets and receiver.unix_reachable:
         possible.add("unix-socket")
     joined = _joined(sender, receiver)
     brokers = [daemon for daemon in daemons if _joined(sender, daemon) and _joined(daemon, receiver)]
@@ -120,7 +120,7 @@ def present(
         f"{len(shared)} shared mappings" + (f" ({shared[0]}, …)" if shared else ""),
         f"{len(joined)} TCP connections",
         f"{min(sender.udp_sockets, receiver.udp_sockets)} UDP sockets",
-        f"{min(sender.unix_sockets, receiver.unix_sockets)} Unix-domain sockets",
+        f"{min(sender.unix_sockets, receiver.unix_reachable)} Unix-domain sockets",
     ]
     words += [f"{len(brokers)} daemons between"] if brokers else []
     return frozenset(possible), "in one process" if same and not joined and not brokers else ", ".join(words)

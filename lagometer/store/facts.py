@@ -39,6 +39,7 @@ class EdgeSpec:
     sender_clock: str = ""  # the host whose clock the sender's times use; empty: the conductor's own
     receiver_clock: str = ""
     sizes_bytes: tuple[int, ...] = ()  # of message `sequence` modulo their number; empty: all the largest
+    polled: bool = False  # the subscriber polls, so no notification is awaited
     lifespan_ns: int = 0  # after this, the middleware may drop a message nobody took; 0: never
 
     @property

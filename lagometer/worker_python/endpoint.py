@@ -127,10 +127,13 @@ class Output:
             cpu_publish = current_cpu()
             publish_ns = now_ns()
             try:
-                status = STATUS_SENT if self.writer.commit() else STATUS_REJECTED
+                answer = self.writer.commit()
+                status = STATUS_SENT if answer else STATUS_REJECTED
             finally:
                 published_ns = now_ns()
                 cpu_published = current_cpu()
+            if status == STATUS_REJECTED:
+                accepted(answer)
         except Exception as error:
             self._stage.fail("sending", error)
         if status == STATUS_SENT:

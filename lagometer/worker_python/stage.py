@@ -35,7 +35,10 @@ class Stage:
             self.failure = f"{operation}: {told(error)}"
 
     def thread_died(self, ended: threading.ExceptHookArgs) -> None:
-        """For `threading.excepthook`: otherwise the death of an adapter's thread would go unnoticed."""
+        """For `threading.excepthook`: otherwise the death of an adapter's thread would go unnoticed. A thread
+        that ends by `sys.exit` ends as it meant to."""
+        if issubclass(ended.exc_type, SystemExit):
+            return
         if ended.exc_value is not None and not self.stopped:
             name = ended.thread.name if ended.thread is not None else "without a name"
             self.fail(f"the adapter's thread {name} died", ended.exc_value)

@@ -10,7 +10,7 @@ use std::ptr::null;
 use std::sync::{Arc, Mutex};
 
 use abi::*;
-use plain::{answer, element, made, object, text, words, Abilities, Out};
+use plain::{answer, element, made, object, text, whole, words, Abilities, Checked, Out};
 
 #[allow(dead_code)]
 mod abi {
@@ -42,27 +42,28 @@ type Shared = Arc<Mutex<Reader>>;
 static READERS: Mutex<Vec<(Place, Shared)>> = Mutex::new(Vec::new()); // the enabled ones
 
 extern "C" fn context_create(config: *const ContextConfig, out: Out<ContextHandle>) -> Status {
-    let config = plain::whole(config);
+    let config = whole(config);
     made(plain::check_context(&config).map(|()| config.domain), out)
 }
 extern "C" fn node_create(context: *mut ContextHandle, _name: Text, out: Out<NodeHandle>) -> Status {
     made(Ok(*object::<Domain, _>(context)), out)
 }
 extern "C" fn type_create(_: *mut ContextHandle, config: *const TypeConfig, out: Out<TypeHandle>) -> Status {
-    let config = plain::whole(config);
+    let config = whole(config);
     made(plain::check_bytes(&config, PAYLOAD_BYTES_MAX).map(|()| config.max_bytes), out)
 }
-fn settled(node: *mut NodeHandle, config: *const EndpointConfig) -> plain::Checked<(Place, usize)> {
-    let config = plain::whole(config);
-    plain::check_endpoint(&config, &ABILITIES)?;
-    let place = (*object(node), *object(config.type_), words(config.topic).to_owned());
+fn settled(n: *mut NodeHandle, c: *const EndpointConfig, checked: Checked<()>) -> Checked<(Place, usize)> {
+    checked?;
+    let config = whole(c);
+    let place = (*object(n), *object(config.type_), words(config.topic).to_owned());
     Ok((place, plain::depth(&config)))
 }
 extern "C" fn writer_create(n: *mut NodeHandle, c: *const EndpointConfig, out: Out<WriterHandle>) -> Status {
-    made(settled(n, c).map(|(place, _)| Writer { data: vec![0; place.1 as usize], place }), out)
+    let place = settled(n, c, plain::check_writer(&whole(c), &ABILITIES));
+    made(place.map(|(place, _)| Writer { data: vec![0; place.1 as usize], place }), out)
 }
 extern "C" fn reader_create(n: *mut NodeHandle, c: *const EndpointConfig, out: Out<ReaderHandle>) -> Status {
-    let reader = settled(n, c).map(|(place, depth)| {
+    let reader = settled(n, c, plain::check_endpoint(&whole(c), &ABILITIES)).map(|(place, depth)| {
         let spare = (0..depth + SHOWN_MAX).map(|_| Vec::with_capacity(place.1 as usize)).collect();
         Shared::new(Mutex::new(Reader { place, depth, waiting: VecDeque::with_capacity(depth), spare }))
     });

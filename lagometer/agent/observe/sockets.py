@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from lagometer.agent.observe.reading import read_whole
@@ -17,20 +18,27 @@ LISTENING_TCP = "0A"
 DATAGRAM_UNIX = "0002"  # a type: it sends to any name and receives from anybody, without a connection
 STREAM_UNIX = ("0001", "0005")  # types whose server must listen as well as have a name: stream, seqpacket
 LISTENING_UNIX = 0x10000  # a flag
+NAMELESS = "unix-nameless"  # a socket for datagrams that nobody can send to
+DOORS = (
+    "knock-"  # sockets by which late subscribers of our own adapters announce themselves, and no messages go
+)
 RECORDS = "lagometer-records"  # the worker's own memory; its peers have theirs
 IPV4_IN_IPV6 = "0000000000000000FFFF0000"  # prefix of an IPv4 address in the IPv6 tables: ::ffff:0:0/96
 Address = tuple[str, str]  # local and remote, as /proc writes them
-Network = Mapping[str, tuple[str, Address]]  # by inode of a socket: udp, tcp or unix, and its addresses
+Network = Mapping[str, tuple[str, Address]]  # by inode of a socket: udp, tcp, unix or NAMELESS; its addresses
 
 
 @dataclass(frozen=True)
 class Traces:
     """One worker. memory: shared mappings by (device, inode), with their names; unix_sockets: the number of
-    sockets that are connected, or need no connection; connections: the addresses of TCP connections."""
+    Unix-domain sockets that can send: connected ones, and those for datagrams; unix_reachable: the number of
+    those that can receive: connected, or for datagrams and with a name; connections: the addresses of TCP
+    connections."""
 
     memory: Mapping[tuple[str, str], str]
     udp_sockets: int
     unix_sockets: int
+    unix_reachable: int
     connections: frozenset[Address]
 
     def as_json(self) -> dict[str, Any]:
@@ -39,6 +47,7 @@ class Traces:
             "memory": sorted(self.memory.values()),
             "udp_sockets": self.udp_sockets,
             "unix_sockets": self.unix_sockets,
+            "unix_reachable": self.unix_reachable,
             "tcp_connections": len(self.connections),
         }
 
@@ -48,6 +57,7 @@ class Traces:
             "memory": [[*place, name] for place, name in self.memory.items()],
             "udp_sockets": self.udp_sockets,
             "unix_sockets": self.unix_sockets,
+            "unix_reachable": self.unix_reachable,
             "connections": sorted(map(list, self.connections)),
         }
 
@@ -58,6 +68,7 @@ class Traces:
             memory={(device, inode): name for device, inode, name in frame["memory"]},
             udp_sockets=int(frame["udp_sockets"]),
             unix_sockets=int(frame["unix_sockets"]),
+            unix_reachable=int(frame["unix_reachable"]),
             connections=frozenset((local, remote) for local, remote in frame["connections"]),
         )
 
@@ -113,8 +124,9 @@ def read_network(pid: int) -> Network:
                     local, remote = (end.removeprefix(IPV4_IN_IPV6) for end in fields[1:3])
                     sockets[fields[9]] = (kind, (local, remote))
         for fields in _rows(pid, "unix"):
-            if fields[5] == CONNECTED_UNIX or fields[4] == DATAGRAM_UNIX:
-                sockets[fields[6]] = ("unix", ("", ""))
+            connected, name = fields[5] == CONNECTED_UNIX, "".join(fields[7:])
+            if connected or (fields[4] == DATAGRAM_UNIX and not PurePath(name).name.startswith(DOORS)):
+                sockets[fields[6]] = ("unix" if connected or name else NAMELESS, ("", ""))
     return sockets
 
 
@@ -127,7 +139,8 @@ def read_traces(pid: int, network: Network) -> Traces | None:
         return None
     kinds = [kind for kind, _ in sockets]
     connections = frozenset(ends for kind, ends in sockets if kind == "tcp")
-    return Traces(memory, kinds.count("udp"), kinds.count("unix"), connections)
+    reachable = kinds.count("unix")
+    return Traces(memory, kinds.count("udp"), reachable + kinds.count(NAMELESS), reachable, connections)
 
 
 def listens_on(pid: int, port: int, holders: Sequence[int]) -> bool:

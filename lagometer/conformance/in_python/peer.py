@@ -98,10 +98,14 @@ class Peer:
             return {"ok": False, "reason": f"{type(error).__name__}: {error}"}
 
     def thread_died(self, ended: threading.ExceptHookArgs) -> None:
-        """For `threading.excepthook`: the next answer reports a thread of the adapter that died."""
+        """For `threading.excepthook`: the next answer reports a thread of the adapter that died. A thread may
+        end by `sys.exit`."""
+        if issubclass(ended.exc_type, SystemExit):
+            return
         if ended.exc_value is not None and not self._died:
             name = ended.thread.name if ended.thread is not None else "without a name"
             self._died = f"the adapter's thread {name} died: {interface.told(ended.exc_value)}"
+        threading.__excepthook__(ended)
 
     def close(self) -> None:
         """Releases everything."""

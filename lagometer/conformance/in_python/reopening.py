@@ -13,7 +13,7 @@ from typing import Any
 
 from lagometer.conformance.in_python.content import KIND_DATA, written
 from lagometer.conformance.progress import told
-from lagometer.worker_python.adapter import Context, EndpointConfiguration, Qos, Waitset, Writer
+from lagometer.worker_python.adapter import AdapterError, Context, EndpointConfiguration, Qos, Waitset, Writer
 from lagometer.worker_python.adapter import told as told_of
 
 SETTLED = 10  # rounds after which a library has everything that it keeps until the process ends
@@ -39,7 +39,7 @@ def held_now() -> dict[str, int]:
 def reopen_again_and_again(
     opened: Callable[[str], Context], dispatch: str, rounds: int, qos: Qos
 ) -> dict[str, Any]:
-    """`opened` makes a context with a given name. Raises RuntimeError if no message arrives."""
+    """`opened` makes a context with a given name. Raises AdapterError if no message arrives."""
     late, before = 0, held_now()
     for number in range(SETTLED + rounds):
         if number == SETTLED:
@@ -91,7 +91,7 @@ class _Round:
             with told.calling("take"):
                 taken += len(self._reader.take())
             if time.monotonic() > deadline_s:
-                raise RuntimeError(f"nothing came within {LONGEST_S:.0f} s")
+                raise AdapterError(f"nothing came within {LONGEST_S:.0f} s")
         self._close_amid_traffic()
         self._sends.close()
         return self._late
@@ -108,7 +108,7 @@ class _Round:
         self._stop = True
         traffic.join()
         if self._failure:
-            raise RuntimeError(f"sending while the subscriber goes: {self._failure}")
+            raise AdapterError(f"sending while the subscriber goes: {self._failure}")
 
     def _on_data(self) -> None:
         self._calls += 1

@@ -14,7 +14,7 @@ different the two directions are.
 *Narrow bound.* If both directions take the same time when nothing delays a message, an undelayed exchange
 shows the offset at its middle. A line through the fastest exchanges is then the offset (minimum filter, with
 the drift as its slope). If the kernel stamped received messages, its stamps are used: they contain no wake-up
-of the waiting thread. The hard bound uses none of them: they rest on a clock of the day that anyone may set,
+of the waiting thread. The hard bound uses none of them: they rest on a wall clock that anyone may set,
 while the hard bound rests only on the drift. No exchange can show how much the two directions still differ;
 the bound allows a quarter of the fastest round trip for that. Whoever calls a link symmetric vouches for it:
 no two-way exchange can distinguish an asymmetry from an offset.
@@ -161,18 +161,20 @@ def narrowed(offset: Offset, ours: Iterable[Exchanges], others: Iterable[Exchang
     # Without the kernel's stamps, the asking side is awake when the answer arrives, but the other side is
     # asleep when the question arrives. So the directions differ by a wake-up, with the opposite sign if the
     # other side asks. Each side therefore has its own line, and the offset is midway.
+    ours, others = list(ours), list(others)
+    everywhere = np.concatenate([_shown(ours, True).middles, _shown(others, False).middles])
     ours, others = stamped(ours, others)
     sides = [_shown(ours, asked_by_us=True), _shown(others, asked_by_us=False)]
     fastest = [_fastest(side, offset) for side in sides]
     if any(len(times) < FASTEST_MIN for times, _ in fastest):
         return None
-    value, slope, error = _midway(
-        fastest, np.concatenate([side.middles for side in sides]) - offset.origin_ns, offset
-    )
+    at_origin, slope, error = _common_line(fastest, everywhere - offset.origin_ns, offset)
     round_trip = min(float(side.round_trips.min()) for side in sides)
-    line = (value, slope, round_trip * ASYMMETRY_SHARE + ERRORS * error)
+    bent = max(_bent(side, begin, slope, offset) for side, begin in zip(sides, at_origin, strict=True))
+    half_width = round_trip * ASYMMETRY_SHARE + ERRORS * error + bent
+    line = (sum(at_origin) / len(at_origin), slope, half_width)
     narrow = Offset(offset.above, offset.below, offset.drift, offset.origin_ns, offset.base_ns, line)
-    low, high = narrow.at(np.concatenate([side.middles for side in sides]))
+    low, high = narrow.at(everywhere)
     return narrow if bool(np.all(low <= high)) else None
 
 
@@ -190,11 +192,23 @@ def stamped(
     return by_kernel if enough else sides
 
 
-def _midway(
+def _bent(side: _Shown, at_origin: float, slope: float, offset: Offset) -> float:
+    """Returns how far the offset leaves a side's line at most, in ns, beyond what delays explain.
+
+    A delay on one way moves an exchange's offset by half of what it adds to the round trip. The rest shows
+    that the drift changed, so that the offset follows no straight line.
+    """
+    times = (side.middles - offset.origin_ns).astype(np.float64)
+    away = np.abs(side.offsets - offset.base_ns - at_origin - slope * times)
+    delayed = (side.round_trips - side.round_trips.min()) / 2
+    return max(0.0, float((away - delayed).max()))
+
+
+def _common_line(
     sides: Sequence[tuple[Floats, Floats]], within: Times, offset: Offset
-) -> tuple[float, float, float]:
-    """Returns the value at the origin and the slope of the line midway between those of both sides, by least
-    squares with a common slope of at most the drift; and its largest standard error at the times `within`.
+) -> tuple[list[float], float, float]:
+    """Returns each side's value at the origin, their common slope, and the largest standard error of the line
+    midway between them at the times `within`; by least squares, with a slope of at most the drift.
     """
     centres = [times.mean() for times, _ in sides]
     spread = sum(
@@ -217,7 +231,7 @@ def _midway(
     reach = float(np.abs(within - np.mean(centres)).max())
     # How far off the slope may be at the far end; at most the drift itself.
     slope_error = min(float(np.sqrt(variance / spread)) if spread > 0 else offset.drift, offset.drift) * reach
-    return sum(at_origin) / len(sides), slope, float(np.sqrt(value_variance + slope_error**2))
+    return at_origin, slope, float(np.sqrt(value_variance + slope_error**2))
 
 
 @dataclass(frozen=True)

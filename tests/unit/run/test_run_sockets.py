@@ -60,22 +60,37 @@ def test_a_connection_from_ipv4_to_a_server_of_both_has_two_ends_that_fit() -> N
     assert {(local, remote), (remote, local)} <= now.connections
 
 
-def test_a_unix_datagram_needs_no_connection_to_come() -> None:
+def unix_traces() -> tuple[int, bool]:
+    """The number of sockets that can send, and whether the transport can be one of this process to itself."""
+    now = read_traces(os.getpid(), read_network(os.getpid()))
+    assert now is not None
+    return now.unix_sockets, "unix-socket" in present(now, now, same=False, daemons=())[0]
+
+
+def test_a_unix_datagram_needs_no_connection_to_come(tmp_path: Path) -> None:
     """Whoever sends to a path, message by message, is connected to nobody: the claim can be true."""
-
-    def seen() -> frozenset[str]:
-        now = read_traces(os.getpid(), read_network(os.getpid()))
-        assert now is not None
-        return frozenset({str(now.unix_sockets), *present(now, now, same=False, daemons=())[0]})
-
-    before = read_traces(os.getpid(), read_network(os.getpid()))
-    assert before is not None
+    before, _ = unix_traces()
     with (
-        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver,
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM),
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM),  # not connected: says nothing
     ):
-        assert {"unix-socket", str(before.unix_sockets + 2)} <= seen()
+        receiver.bind(str(tmp_path / "inbox"))
+        assert unix_traces() == (before + 2, True)
+
+
+def test_a_unix_datagram_can_only_reach_a_socket_with_a_name() -> None:
+    """A process that only logs to a socket can't receive messages: the claim can't be true."""
+    before, possible = unix_traces()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM):
+        assert unix_traces() == (before + 2, possible)
+
+
+def test_the_socket_for_late_subscribers_is_no_transport(tmp_path: Path) -> None:
+    before = unix_traces()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
+        door.bind(str(tmp_path / "knock-1-2"))
+        assert unix_traces() == before
 
 
 def test_a_process_that_is_gone_leaves_no_traces() -> None:

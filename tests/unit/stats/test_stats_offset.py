@@ -144,6 +144,26 @@ def woken(
     )
 
 
+def steady(clock: Clock, random: np.random.Generator, seconds: int) -> tuple[Exchanges, Exchanges]:
+    """Ten exchanges a second on a link whose ways take nearly the same."""
+    at_ns = np.arange(10 * seconds) * 100 * MS
+    there, back = (6_000 + random.exponential(500, len(at_ns)).astype(np.int64) for _ in range(2))
+    return exchanges(clock, at_ns, there, np.full(len(at_ns), 5_000), back)
+
+
+@pytest.mark.parametrize("seconds", [10, 30])
+def test_the_narrow_bound_has_the_truth_of_a_clock_whose_drift_changes(seconds: int) -> None:
+    """A daemon that adjusts the clock in the middle of a trial bends the line."""
+    random = np.random.default_rng(seconds)
+    for drift_ppm in (1.0, 5.0, 20.0):
+        clock = Clock(3 * S, drift_ppm, (seconds * S // 2,))
+        ours, others = steady(clock, random, seconds)
+        hard = hard_offset([ours], [others], DRIFT)
+        assert hard is not None
+        narrow = narrowed(hard, [ours], [others])
+        assert narrow is None or truth_of(narrow, clock, np.arange(0, seconds * 1_000, 50) * MS)[0].all()
+
+
 def smallest_round_trip(*sides: Exchanges) -> int:
     return int(min(each.round_trips().min() for each in sides))
 

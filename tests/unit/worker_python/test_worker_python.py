@@ -108,7 +108,7 @@ def test_the_heap_is_moved_as_told() -> None:
     [
         (b"", "is not JSON"),
         (b"\xff{}", "is not JSON"),
-        (b'{"protocol": NaN}', "NaN is no number"),
+        (b'{"protocol": NaN}', "NaN is not a number"),
         (b"[" * 200_000 + b"]" * 200_000, "nested more than 32 levels"),
         (
             changed(put("adapters.0.options", json.loads('{"a":' * 40 + "0" + "}" * 40))),
