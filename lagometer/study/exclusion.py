@@ -150,7 +150,7 @@ def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]
 def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> Iterator[str]:
     """What both ends of a stream need; only the subscriber needs the dispatch."""
     abilities = adapter.sidecar.abilities
-    # The sidecar lists the reliability of topics; requests and replies are always reliable.
+    # The sidecar lists the reliability of topics; requests and replies can always be reliable.
     reliability = (
         (*abilities.reliability, "reliable") if serves and abilities.services else abilities.reliability
     )

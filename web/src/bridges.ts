@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time that nodes take to pass messages on to another domain or another adapter.
+// The cost of nodes that pass messages on to another domain or another adapter.
 import type { Bridge } from "./cell-data";
 import { element, headedTable, numberCell, scrolled, section } from "./dom";
 import { bytesText, durationText, numberText, shareText } from "./format";

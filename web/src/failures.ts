@@ -69,7 +69,7 @@ function preemptionText(found: Preemption): string {
   return sentences.join(" ");
 }
 
-/** How long threads were switched out, how much that changed the figures, and which trials stand out. */
+/** How often threads were switched out, how much that changed the figures, and which trials stand out. */
 function preemptionPart(report: Report): HTMLElement[] {
   const found = report.preemption;
   if (found === null) return [];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time that bridges between domains or adapters take, in the terminal."""
+"""The cost of bridges between domains or adapters, in the terminal."""
 
 from __future__ import annotations
 

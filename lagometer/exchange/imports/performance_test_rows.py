@@ -114,7 +114,7 @@ def _head(lines: Iterable[str]) -> dict[str, str]:
 
 
 def _cells(line: str) -> list[str]:
-    """The fields of a line; in logs from before October 2019 each field ends with a comma."""
+    """The fields of a line; in logs from before October 2019 each line ends with a comma."""
     return [cell.strip() for cell in line.rstrip(" \t,").split(",")]
 
 
