@@ -62,4 +62,4 @@ def test_a_topic_that_nobody_writes_ends_with_3(build: Path) -> None:
 
 def test_a_domain_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     code, _, errors = lagometer(tmp_path, "listen", "/chatter", "--domain", "300")
-    assert code == 2 and "300 is no domain" in errors
+    assert code == 2 and "300 is not a domain" in errors

@@ -213,5 +213,5 @@ def test_a_refused_command_leaves_no_folder(tmp_path: Path) -> None:
         tmp_path, "probe", "--out", str(tmp_path / "out"), "--", "no-such-program"
     )
     assert (code, output) == (2, "")
-    assert "no program 'no-such-program'" in errors
+    assert "no executable program 'no-such-program'" in errors
     assert not (tmp_path / "out").exists()

@@ -120,7 +120,7 @@ def test_a_commit_that_says_nothing_is_refused(driven: Driven, monkeypatch: pyte
     driven.exchange("listener", 1)
     monkeypatch.setenv("TOY_BREAK", "silent")
     refused = driven.refused("send", writer="w", count=1, bytes=64)
-    assert (refused["call"], refused["reason"].partition(";")[0]) == ("commit", "commit gave None")
+    assert (refused["call"], refused["reason"].partition(";")[0]) == ("commit", "commit returned None")
 
 
 def test_a_thread_that_dies_is_told_with_the_next_answer(

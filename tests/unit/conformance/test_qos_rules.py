@@ -81,10 +81,10 @@ def test_a_profile_matches_itself(name: str) -> None:
         ("reliable,best_effort", "there is a reliability already"),
         ("deadline=soon", "soon"),
         ("depth=0", "not a number from 1 up"),
-        ("reliable,sensor_data", "is no policy"),
+        ("reliable,sensor_data", "is not a policy"),
         ("presentation=all", "presentation=all"),
-        ("", "is no policy"),
-        ("reliability=reliable", "is no policy"),
+        ("", "is not a policy"),
+        ("reliability=reliable", "is not a policy"),
     ],
 )
 def test_what_is_no_policy_is_named(text: str, said: str) -> None:

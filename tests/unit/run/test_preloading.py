@@ -37,7 +37,7 @@ def test_programs_into_which_nothing_can_be_loaded_are_refused(tmp_path: Path) -
     script.write_text(f"#!{static}\n")
     script.chmod(0o755)
     assert "linked statically" in refused(script)
-    assert "no program 'no-such-program'" in refused("no-such-program")
+    assert "no executable program 'no-such-program'" in refused("no-such-program")
     data = tmp_path / "data"
     data.write_bytes(b"no program at all")
     data.chmod(0o755)

@@ -124,7 +124,7 @@ def outcome(tmp_path: Path, captured: Captured, back_end: str | None = None) -> 
     ("captured", "back_end", "why"),
     [
         (Captured("", 10, 2, (0, 0)), None, "2 packets of 10 found no room"),
-        (Captured("", None, None, (0, 0)), None, "ended before it said"),
+        (Captured("", None, None, (0, 0)), None, "ended before it reported"),
         (Captured("", 10, 0, (0, 2_000_000)), None, "the wall clock was set"),
         (Captured("", 10, 0, (0, 0)), "user-space", "takes packets before they are captured"),
         (Captured("", 10, 0, (0, 0)), "kernel", "its file is missing"),

@@ -158,7 +158,7 @@ def test_one_condition_needs_no_list() -> None:
     [
         ({"ready": {}}, "exactly one"),
         ({"ready": {"tcp_port": 1, "file": "/x"}}, "exactly one"),
-        ({"ready": {"output": "("}}, "no regular expression"),
+        ({"ready": {"output": "("}}, "not a regular expression"),
         ({"ready": {"tcp_port": 0}}, "tcp_port"),
         ({"files": {"../x": ""}}, "not a name within"),
         ({"files": {"/etc/x": ""}}, "not a name within"),

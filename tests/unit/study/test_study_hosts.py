@@ -245,9 +245,9 @@ def test_what_is_wrong_with_a_restart_is_said(tmp_path: Path, node: str, said: s
     ("host", "wrong"),
     [
         ({"launcher": "local", "destination": "pi@base"}, "'destination' is of the launcher ssh"),
-        ({"launcher": "ssh", "destination": "-oProxyCommand=x"}, "is no destination for ssh"),
-        ({"launcher": "ssh", "path": "lagometer"}, "is no path that begins with / or ~/"),
-        ({"launcher": "ssh", "config": "config"}, "is no path that begins with / or ~/"),
+        ({"launcher": "ssh", "destination": "-oProxyCommand=x"}, "is not a destination for ssh"),
+        ({"launcher": "ssh", "path": "lagometer"}, "is not a path that begins with / or ~/"),
+        ({"launcher": "ssh", "config": "config"}, "is not a path that begins with / or ~/"),
     ],
 )
 def test_keys_of_ssh_are_checked(host: dict[str, str], wrong: str) -> None:

@@ -92,7 +92,7 @@ def test_what_a_link_cannot_be_is_said(link: dict[str, Any], words: str) -> None
     ("changes", "words"),
     [
         ("2s", "links.mine.changes: takes a list of changes (write `changes: [{at: 2s, outage: 300ms}]`"),
-        (["2s"], "links.mine.changes[0]: is no change"),
+        (["2s"], "links.mine.changes[0]: is not a change"),
         ([{"outage": "1s"}], "links.mine.changes[0]: does not say when (add `at: 2s`"),
         ([{"at": "2s"}], "links.mine.changes[0]: changes nothing (add `outage: 300ms`"),
         ([{"at": "2s", "lost": "5%"}], "links.mine.changes[0].lost: unknown key 'lost' (did you mean 'loss'"),

@@ -310,6 +310,15 @@ def test_a_thread_of_the_adapters_that_dies_is_a_failure(monkeypatch: pytest.Mon
     assert stage.failure.startswith("the adapter's thread receiver died: ZeroDivisionError: ")
 
 
+def test_a_thread_may_end_by_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    monkeypatch.setattr(threading, "excepthook", stage.thread_died)
+    thread = threading.Thread(target=sys.exit)
+    thread.start()
+    thread.join()
+    assert not stage.failure
+
+
 @pytest.mark.parametrize(("argument", "code"), [("--version", 0), ("--help", 0), ("--no-such", 2)])
 def test_its_arguments(argument: str, code: int) -> None:
     answer = subprocess.run([*COMMAND, argument], capture_output=True, timeout=30)
