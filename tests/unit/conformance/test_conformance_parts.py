@@ -124,7 +124,7 @@ def test_a_manual_is_read_and_its_words_are_checked(tmp_path: Path) -> None:
     assert found is not None
     assert found.abilities["reliable"].section == "3.2"
     for wrong, where in (
-        ({**manual, "abilities": {"reliabel": entry}}, "is no ability"),
+        ({**manual, "abilities": {"reliabel": entry}}, "is not an ability"),
         ({**manual, "abilities": {"reliable": {"has": True}}}, "Field required"),
     ):
         (tmp_path / MANUAL).write_text(json.dumps(wrong))
