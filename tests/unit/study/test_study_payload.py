@@ -61,7 +61,9 @@ def test_the_smallest_size_exists_and_nothing_below(kind: PayloadType) -> None:
 
 
 def test_a_string_holds_no_bytes_of_a_file() -> None:
-    assert "recorded-scan may contain any bytes" in "".join(payload_reasons("string", 64, "recorded-scan", []))
+    assert "recorded-scan may contain any bytes" in "".join(
+        payload_reasons("string", 64, "recorded-scan", [])
+    )
     for kind in ("bytes", "Image"):
         assert not list(payload_reasons(kind, 64, "recorded-scan", []))
     for content in ("any", "zeros", "random"):
