@@ -49,25 +49,26 @@ static lagometer_status type_create(lagometer_context* c, const lagometer_type_c
       lagometer_made(c) < 0 ? LAGOMETER_INVALID : lagometer_check_bytes(config, PAYLOAD_BYTES_MAX);
   return status == LAGOMETER_OK ? number(config->max_bytes, out) : status;
 }
-static void settle(lagometer_node* n, const lagometer_endpoint_config* c, char* place) {
+static lagometer_status settle(lagometer_node* n, const lagometer_endpoint_config* c, char* place) {
   snprintf(place, PLACE_BYTES, "%u/%u/%.*s", (unsigned)*(uint64_t*)n, (unsigned)*(uint64_t*)c->type, (int)c->topic.size,
            c->topic.data);
+  return lagometer_check_endpoint(c, &abilities);
 }
 static lagometer_status writer_create(lagometer_node* n, const lagometer_endpoint_config* c, lagometer_writer** out) {
   const uint64_t bytes = *(uint64_t*)c->type;
   lagometer_writer* w = calloc(1, sizeof *w + bytes);
-  const lagometer_status status = w == NULL ? lagometer_made(w) : lagometer_check_writer(c, &abilities);
-  if (status != LAGOMETER_OK) return free(w), status;
-  settle(n, c, w->place), w->max_bytes = bytes, *out = w;
-  return status;
+  const lagometer_status settled = w == NULL ? lagometer_made(w) : settle(n, c, w->place);
+  if (settled != LAGOMETER_OK) return free(w), settled;
+  w->max_bytes = bytes, *out = w;
+  return settled;
 }
 static lagometer_status reader_create(lagometer_node* n, const lagometer_endpoint_config* c, lagometer_reader** out) {
   const uint64_t depth = lagometer_depth(c->qos), bytes = *(uint64_t*)c->type;
   lagometer_reader* r = calloc(1, sizeof *r + (depth + SHOWN_MAX) * (sizeof(struct slot) + bytes));
-  const lagometer_status status = r == NULL ? lagometer_made(r) : lagometer_check_endpoint(c, &abilities);
-  if (status != LAGOMETER_OK) return free(r), status;
-  settle(n, c, r->place), r->max_bytes = bytes, r->depth = depth, r->slots = (struct slot*)(r + 1), *out = r;
-  return status;
+  const lagometer_status settled = r == NULL ? lagometer_made(r) : settle(n, c, r->place);
+  if (settled != LAGOMETER_OK) return free(r), settled;
+  r->max_bytes = bytes, r->depth = depth, r->slots = (struct slot*)(r + 1), *out = r;
+  return settled;
 }
 static lagometer_status reader_enable(lagometer_reader* r) {
   pthread_mutex_lock(&mutex);
