@@ -11,6 +11,7 @@ elsewhere       says that its clock is no other one's, and is honest otherwise
 garbage:EVENT   writes what is no frame in this event's place
 strange:EVENT   writes an event that nobody knows
 numbers:EVENT   writes the event with all numbers and texts replaced
+late:COMMAND    gets this command a second late
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 from lagometer.agent.frames import Frames, framed
 
 READ_BYTES = 1 << 16
 AHEAD_NS = 3_000_000_000
+LATE_S = 1.0
 
 
 def main(wrong: str, command: list[str]) -> int:
     agent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert agent.stdin is not None and agent.stdout is not None
-    threading.Thread(target=_pass_on, args=(agent.stdin,), daemon=True).start()
     frames, how, event = Frames(), wrong.partition(":")[0], wrong.partition(":")[2]
+    late = event if how == "late" else ""
+    threading.Thread(target=_pass_on, args=(agent.stdin, late), daemon=True).start()
     quiet = how == "silent"
     while data := os.read(agent.stdout.fileno(), READ_BYTES):
         for message, block in frames.feed(data):
@@ -70,11 +74,15 @@ def _write(message: dict[str, Any] | bytes, block: bytes | None) -> None:
         unwritten = unwritten[os.write(1, unwritten) :]
 
 
-def _pass_on(stdin: Any) -> None:
-    """What the conductor writes, to its end."""
+def _pass_on(stdin: Any, late: str) -> None:
+    """What the conductor writes, to its end. late: the command that waits."""
+    frames = Frames()
     while data := os.read(0, READ_BYTES):
-        stdin.write(data)
-        stdin.flush()
+        for message, block in frames.feed(data):
+            if message["command"] == late:
+                time.sleep(LATE_S)
+            stdin.write(framed(message, block if "bytes" in message else None))
+            stdin.flush()
     stdin.close()  # on which the real agent ends
 
 

@@ -154,14 +154,13 @@ class HostTrial:
             self.say(worker, b'{"command":"go","at_ns":%d}\n' % at_ns)
 
     def collect(self) -> None:
-        """Reports what was observed since `go`; the companions may end."""
+        """Reports what was observed since `go`. The companions go on: those of other hosts may need them."""
         load, wrong = self._companions.load, None
         evidence = self._witness.end()
         self._hand_over_probes()
         self._hand_over_scheduler()
         if load is not None:
             wrong = load.end()
-        self._companions.release(self._running())
         if evidence is not None and self._resources.wanted:
             resources = self._resources.result()
             workers_bytes = resources.workers_bytes(len(self._pipes)) if resources is not None else None

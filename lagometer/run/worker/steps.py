@@ -235,6 +235,8 @@ class TrialSteps:
         for part in self._parts:
             part.collect()
         self._ask(lambda part: part.collected, "evidence")
+        for part in self._parts:  # not before: a host's load may be connected to that of another
+            part.release()
 
     def _all_finished(self) -> bool:
         return all(part.finished for part in self._parts)

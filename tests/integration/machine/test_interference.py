@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from campaign_support import (
     wait_until,
     write_study,
 )
-from needs import need
+from needs import ROOT, need
 
 from lagometer.agent.load import files_folder
 from lagometer.agent.observe.processes import ancestor_among, parents
@@ -79,6 +80,22 @@ def test_load_runs_on_a_chosen_host(tmp_path: Path, interference: str) -> None:
     (told,) = json.loads(output)["interference"]
     unit = "bytes" if interference.startswith("network") else "operations"
     assert (told["load"], told["unit"]) == (interference, unit), errors
+
+
+@pytest.mark.parametrize("slow", ["robot", "base"])
+def test_load_between_hosts_ends_only_after_both_were_asked(tmp_path: Path, slow: str) -> None:
+    """One end of the connection must not end while the other host still counts."""
+    for name in ("root", "netns", "mount", "ip", "ethtool", "iperf3"):
+        need(name)
+    hosts: dict[str, dict[str, Any]] = {
+        "robot": {"launcher": "netns"},
+        "base": {"launcher": "netns", "runs": ["sink"]},
+    }
+    hosts[slow]["before"] = [sys.executable, str(ROOT / "tests" / "mock_agent.py"), "late:collect"]
+    matrix = {"adapter": "tcp", "workload": "pipeline-2", "network": "host", "interference": "network@robot"}
+    study, out = write_study(tmp_path, matrix=matrix, hosts=hosts, machine_floor="off"), tmp_path / "out"
+    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, (errors, journal(out)[0]["reasons"])
 
 
 def test_a_generator_that_dies_fails_the_trial(tmp_path: Path) -> None:
