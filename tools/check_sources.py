@@ -171,9 +171,7 @@ def check_contracts(path: Path, text: str) -> Iterator[str]:
     comments = re.finditer(r"(^[ ]*)?/\*(.*?)\*/|^\s*$", text, re.M | re.S)
     marks = [(mark.end(), mark[2] or "") for mark in comments if mark[1] is not None or not mark[2]]
     known: set[str] = set()
-    pointer = re.compile(
-        r"^(?!typedef\b)[ ]*([\w* ]+?)\(\*(\w+)\)\([^;{}]*?;[ ]*(?:/\*(.*?)\*/)?", re.M | re.S
-    )
+    pointer = re.compile(r"^[ ]*([\w* ]+?)\(\*(\w+)\)\([^;{}]*?;[ ]*(?:/\*(.*?)\*/)?", re.M | re.S)
     for found in pointer.finditer(text):
         above = [words for end, words in marks if end <= found.start(2)]
         words = f"{above[-1] if above else ''} {found[3] or ''}"
@@ -182,19 +180,20 @@ def check_contracts(path: Path, text: str) -> Iterator[str]:
             known.add(found[2])
             continue
         number = text.count("\n", 0, found.start(2)) + 1
-        missing = missing_words(above[-1] if above else "", found[1].strip() == "lagometer_status")
+        missing = missing_words(above[-1] if above else "", found[1].strip())
         if missing:
             yield f"{name_of(path)}:{number}: the contract of {found[2]} lacks {', '.join(missing)}"
         known.add(found[2])
 
 
-def missing_words(comment: str, has_status: bool) -> list[str]:
-    """What the contract in a comment lacks: who calls it when, what it returns, whether it may be null."""
+def missing_words(comment: str, returns: str) -> list[str]:
+    """What the contract in a comment lacks: who calls it when, what it returns, whether it may be null. A type
+    of functions is no pointer yet, which might be null."""
     text = re.sub(r"[\s*]+", " ", comment)
     missing = [word.strip("[ ") for word in CONTRACT_WORDS if word not in text]
-    if has_status and "Status: " not in text:
+    if returns == "lagometer_status" and "Status: " not in text:
         missing.append("Status:")
-    if not re.search(r"\b(Required|Optional)\b", text):
+    if not returns.startswith("typedef ") and not re.search(r"\b(Required|Optional)\b", text):
         missing.append("Required or Optional")
     return missing
 

@@ -4,6 +4,7 @@
 
 #include "lagometer/services.h"
 #include "lagometer/stamps.h"
+#include "loading.hpp"
 #include "session.hpp"
 
 namespace lagometer::engine {
@@ -194,7 +195,7 @@ const lagometer_services_table& Session::services_of(uint32_t context, lagometer
   const auto* services = static_cast<const lagometer_services_table*>(
       adapter.table().extension(LAGOMETER_OBJECT_NODE, node, to_c(LAGOMETER_SERVICES_EXTENSION)));
   if (services == nullptr) throw AdapterError(adapter.name() + " has no request and reply (services/1)");
-  if (services->size < LAGOMETER_SERVICES_TABLE_SIZE_1_0 || services->abi_version != LAGOMETER_ABI_VERSION)
+  if (!abi_host::is_callable(*services, LAGOMETER_SERVICES_TABLE_SIZE_1_0))
     throw AdapterError(adapter.name() + ": its services are of another version of the interface");
   return *services;
 }
@@ -226,8 +227,7 @@ bool Session::ask_for_stamps(uint32_t context, uint32_t kind, void* endpoint) {
   const Adapter& adapter = adapter_of(context);
   const auto* stamps = static_cast<const lagometer_stamps_table*>(
       adapter.table().extension(kind, endpoint, to_c(LAGOMETER_STAMPS_EXTENSION)));
-  if (stamps != nullptr && stamps->size >= LAGOMETER_STAMPS_TABLE_SIZE_1_0 &&
-      stamps->abi_version >= LAGOMETER_ABI_VERSION) {
+  if (stamps != nullptr && abi_host::is_callable(*stamps, LAGOMETER_STAMPS_TABLE_SIZE_1_0)) {
     check("asking for stamps", [&] { return stamps->ask(endpoint, stamps->layers); });
     return true;
   }

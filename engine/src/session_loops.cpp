@@ -2,6 +2,7 @@
 // Which threads serve a session's nodes: one each or one for all, what they wait on, and adapters' executors.
 #include <algorithm>
 
+#include "loading.hpp"
 #include "session.hpp"
 
 namespace lagometer::engine {
@@ -79,7 +80,7 @@ const lagometer_executor_table* Session::executor_of(uint32_t context) const {
   const auto* const table = static_cast<const lagometer_executor_table*>(
       adapter.table().extension(LAGOMETER_OBJECT_CONTEXT, contexts_[context], to_c(LAGOMETER_EXECUTOR_EXTENSION)));
   if (table == nullptr) return nullptr;
-  if (table->size < LAGOMETER_EXECUTOR_TABLE_SIZE_1_0 || table->abi_version != LAGOMETER_ABI_VERSION)
+  if (!abi_host::is_callable(*table, LAGOMETER_EXECUTOR_TABLE_SIZE_1_0))
     throw AdapterError(adapter.name() + ": its executors are of another version of the interface");
   return table;
 }
@@ -121,7 +122,7 @@ void Session::create_timer(Node& node) {
   const auto* table = static_cast<const lagometer_timers_table*>(
       adapter_of(context).table().extension(LAGOMETER_OBJECT_NODE, parent, name));
   if (table == nullptr) return;
-  if (table->size < LAGOMETER_TIMERS_TABLE_SIZE_1_0 || table->abi_version != LAGOMETER_ABI_VERSION)
+  if (!abi_host::is_callable(*table, LAGOMETER_TIMERS_TABLE_SIZE_1_0))
     throw AdapterError(adapter_of(context).name() + ": its timers are of another version of the interface");
   callbacks_.push_back(std::make_unique<Callback>(stage_, node, nullptr));
   lagometer_timer* timer = nullptr;

@@ -7,6 +7,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "lagometer/executor.h"
+#include "lagometer/services.h"
+#include "lagometer/stamps.h"
 #include "lagometer/timers.h"
 #include "loading.hpp"
 
@@ -42,6 +45,9 @@ static_assert(LAGOMETER_MATCHED_SIZE_1_0 == 16);
 static_assert(LAGOMETER_COUNTERS_SIZE_1_0 == 56);
 static_assert(LAGOMETER_ADAPTER_TABLE_SIZE_1_0 == 264);
 static_assert(LAGOMETER_TIMERS_TABLE_SIZE_1_0 == 32);
+static_assert(LAGOMETER_EXECUTOR_TABLE_SIZE_1_0 == 16);
+static_assert(LAGOMETER_SERVICES_TABLE_SIZE_1_0 == 32);
+static_assert(LAGOMETER_STAMPS_TABLE_SIZE_1_0 == 32);
 
 /// A table of the null adapter's, as a header of another age has it: so many bytes, and nonsense behind.
 struct OtherTable {
@@ -84,6 +90,25 @@ TEST(Completed, NamesTheFunctionThatIsMissing) {
   lagometer_adapter_table table = Adapter(NULL_ADAPTER).table();
   table.take = nullptr;
   EXPECT_STREQ(abi_host::missing_function(table), "take");
+}
+
+TEST(Extension, IsCallableInEveryVersionThatThisProgramKnows) {
+  const uint32_t least = LAGOMETER_STAMPS_TABLE_SIZE_1_0;
+  lagometer_stamps_table table{};
+  table.size = least;
+  for (uint32_t version = 1; version <= LAGOMETER_ABI_VERSION; ++version) {
+    table.abi_version = version;
+    EXPECT_TRUE(abi_host::is_callable(table, least));
+  }
+  table.size = least + 64;  // a newer adapter's
+  EXPECT_TRUE(abi_host::is_callable(table, least));
+  for (const uint32_t version : {0U, LAGOMETER_ABI_VERSION + 1}) {
+    table.abi_version = version;
+    EXPECT_FALSE(abi_host::is_callable(table, least));
+  }
+  table.abi_version = LAGOMETER_ABI_VERSION;
+  table.size = least - 8;
+  EXPECT_FALSE(abi_host::is_callable(table, least));
 }
 
 TEST(Check, ThrowsTheAdaptersWordsAndItsStatus) {

@@ -16,7 +16,6 @@
  *   waitset   something one thread can block on until one of its readers has data
  *
  * LIFECYCLE (`create` allocates and checks, `enable` starts; nothing arrives before `enable`)
- *
  *   loaded    probe                                       (in a child process, nothing started)
  *   created   context, enable it -> node -> type -> writer, reader -> waitset, attach
  *   enabled   readers, then writers; discovery: writer_matched and a probe message on each writer every few
@@ -68,8 +67,7 @@
  *   `state` is the state of the object (the first argument) when the host calls: created (and not enabled), enabled, or
  *   either (any). Objects without enable (node, type, waitset) are "created" from create to destroy.
  *   `allocates: no` applies after `enable` and to the adapter's own code, not to what the middleware does inside.
- *   Required: the pointer is set. Optional: it may be null. Status: what the function may return; every function may
- *   also return NO_RESOURCE and FAILED.
+ *   Required: the pointer is set. Optional: it may be null. Status: what it may return besides NO_RESOURCE and FAILED.
  */
 #ifndef LAGOMETER_ADAPTER_H
 #define LAGOMETER_ADAPTER_H
@@ -178,9 +176,8 @@ typedef struct lagometer_host {
    * in-callback: no; blocks: bounded; allocates: setup] */
   void (*thread_begin)(void* self, uint32_t role, lagometer_string name) LAGOMETER_NOEXCEPT;
   void (*thread_end)(void* self) LAGOMETER_NOEXCEPT; /* [as thread_begin] */
-  /* Required. Says why the current call on this thread returns a negative status. Outside a call it means that the
-   * context is broken, and the trial fails. [thread: any; state: any; in-callback: yes; blocks: bounded; allocates:
-   * yes] */
+  /* Required. Says why the current call on this thread returns a negative status. Outside a call: the context is
+   * broken, and the trial fails. [thread: any; state: any; in-callback: yes; blocks: bounded; allocates: yes] */
   void (*fail)(void* self, lagometer_string message) LAGOMETER_NOEXCEPT;
   /* Beyond LAGOMETER_HOST_SIZE_1_0: like stamp(), for a message identified by its key. [as stamp] */
   void (*stamp_keyed)(void* self, void* endpoint_user, const lagometer_stamp_key* key, uint32_t layer, int64_t time_ns,
@@ -188,17 +185,21 @@ typedef struct lagometer_host {
 } lagometer_host;
 #define LAGOMETER_HOST_SIZE_1_0 LAGOMETER_END_OF(lagometer_host, fail)
 
-/* Receives text that an adapter produces (JSON from probe and describe). Called once. */
+/* Receives text that an adapter produces (JSON from probe and describe). Called once, before that call returns.
+ * [thread: the caller's; state: any; in-callback: no; blocks: bounded; allocates: yes] */
 typedef void (*lagometer_sink)(void* user, lagometer_string text);
-
 /* Called when a reader has something to take; may also be called spuriously. The host may call take() inside it if the
- * adapter's sidecar lists the ability "listener". Calls for one reader never overlap. */
+ * adapter's sidecar lists the ability "listener". Calls for one reader never overlap. [thread: any; state: enabled;
+ * in-callback: yes; blocks: as long as the node works; allocates: no] */
 typedef void (*lagometer_data_function)(void* user);
 
 #define LAGOMETER_EVENT_MATCHED 1u
 #define LAGOMETER_EVENT_LOST 2u
 #define LAGOMETER_EVENT_DEADLINE_MISSED 3u
 #define LAGOMETER_EVENT_INCOMPATIBLE_QOS 4u
+/* Reports an event that the sidecar's `events` lists. `total`: how often it happened since the endpoint was created;
+ * MATCHED: how many endpoints match now. Calls may overlap. [thread: any; state: enabled; in-callback: yes; blocks:
+ * never; allocates: no] */
 typedef void (*lagometer_event_function)(void* user, uint32_t event, uint64_t total);
 
 typedef struct lagometer_context_config {
@@ -269,7 +270,7 @@ typedef struct lagometer_type_config {
 #define LAGOMETER_POLICY_DEADLINE 4u
 #define LAGOMETER_POLICY_LIVELINESS 8u
 #define LAGOMETER_POLICY_RELIABILITY 11u
-/* Says which policy the next LAGOMETER_EVENT_INCOMPATIBLE_QOS is about. 0: not known. */
+/* Says which policy the next LAGOMETER_EVENT_INCOMPATIBLE_QOS is about. 0: not known. [as lagometer_event_function] */
 typedef void (*lagometer_policy_function)(void* user, uint32_t policy);
 
 typedef struct lagometer_endpoint_config {

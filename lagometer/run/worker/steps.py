@@ -459,10 +459,8 @@ class TrialSteps:
 
     def _phase_of(self, talk: Conversation) -> str:
         """Returns one worker's phase, judging by its messages: it may be ahead of the slowest."""
-        if talk.done is not None:
-            return "tear-down"
-        if self._begin_ns:
-            return self._phase_now()
+        if talk.done is not None or self._begin_ns:
+            return "tear-down" if talk.done is not None else self._phase_now()
         return "create" if talk.ready is None else "discover"
 
     def _drain_end_ns(self) -> int:

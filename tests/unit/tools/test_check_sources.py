@@ -109,6 +109,9 @@ def test_a_function_pointer_without_a_contract_is_found(
     for word in ("Required.", "Status:", "[thread:", "state:", "in-callback:", "blocks:", "allocates:"):
         (found,) = check_sources.check_contracts(path, tag.replace(word, "") + pointer)
         assert word.strip("[.") in found
+    kind = "typedef void (*function)(void *user);\n"
+    assert not list(check_sources.check_contracts(path, tag.replace("Required.", "") + kind))
+    assert list(check_sources.check_contracts(path, "/* Called. */\n" + kind))
 
 
 def test_a_lock_file_names_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
