@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "binding.hpp"
 
@@ -230,6 +231,30 @@ void break_taking(std::string_view what) {
     table.waitset_wait = [](lagometer_waitset*, int64_t) noexcept -> lagometer_status { return LAGOMETER_TIMEOUT; };
 }
 
+void break_layers(std::string_view what) {
+  if (what == "layer-key")
+    table.commit = [](lagometer_writer* writer, lagometer_message* message) noexcept {
+      const lagometer_status status = commit_as_ever(writer, message);
+      if (message->key.middleware_sequence != 0)
+        message->key.middleware_sequence += 1;
+      else
+        message->key.source_time_ns += 1;
+      return status;
+    };
+  if (what == "layer-missing")
+    table.commit = [](lagometer_writer* writer, lagometer_message* message) noexcept {
+      const lagometer_status status = commit_as_ever(writer, message);
+      message->stamps.count = 0;
+      return status;
+    };
+  if (what == "layer-order")
+    table.commit = [](lagometer_writer* writer, lagometer_message* message) noexcept {
+      const lagometer_status status = commit_as_ever(writer, message);
+      if (message->stamps.count > 1) std::swap(message->stamps.at[0], message->stamps.at[1]);
+      return status;
+    };
+}
+
 constexpr uint32_t kAskedAlone = 20;  // that the count of matched readers is asked before there is one
 std::atomic<uint32_t> asked{0};
 
@@ -284,6 +309,7 @@ const lagometer_adapter_table* load(std::string_view what) {
   break_endpoints(what);
   break_sending(what);
   break_taking(what);
+  break_layers(what);
   fail_one(what);
   find_late(what);
   return &table;

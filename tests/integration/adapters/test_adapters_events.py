@@ -91,6 +91,29 @@ def test_missed_deadlines_are_counted_on_both_sides(adapter: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("adapter", OFFERING)
+def test_messages_that_the_middleware_knows_to_be_lost_are_counted(adapter: str, tmp_path: Path) -> None:
+    """Best effort, over a loopback that loses every twentieth frame: the gaps in the numbers tell."""
+    for name in ("tun", "nft", "root", "netns", "ip", "tc", "ethtool", "sysctl", adapter):
+        need(name)
+    matrix = {
+        "adapter": adapter,
+        "workload": "pipeline-2",
+        "rate": "200Hz",
+        "reliability": "best_effort",
+        "link": "lossy-5",
+    }
+    options = {"fastdds": {"transport": "udp"}} if adapter == "fastdds" else {}
+    study = write_study(
+        tmp_path, matrix=matrix, options=options, duration="2s", drain="500ms", machine_floor="off"
+    )
+    with pytest.raises(SystemExit):
+        main(["run", str(study), "--out", str(tmp_path / "out"), "--no-report"])
+    row = edge_of(open_campaign(tmp_path / "out"))
+    assert row["lost"] > 0, row["reasons"]
+    assert 0 < row["event_lost"] <= 2 * row["lost"]
+
+
+@pytest.mark.parametrize("adapter", OFFERING)
 def test_a_trial_without_trouble_has_matched_and_nothing_else(adapter: str, tmp_path: Path) -> None:
     campaign = campaign_of(tmp_path, adapter)
     row = edge_of(campaign)

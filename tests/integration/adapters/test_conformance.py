@@ -58,19 +58,20 @@ def test_an_adapter_does_what_it_declares(build: Path, adapter: str) -> None:
     assert results["conforms"] is not bool(failed)
 
 
-def broken_adapter(build: Path, folder: Path, what: str, **changes: Any) -> None:
-    """Puts an adapter outside the tree: `shm`, with one line of the contract broken."""
+def broken_adapter(build: Path, folder: Path, what: str, over: str = "shm", **changes: Any) -> None:
+    """Puts an adapter outside the tree: another one, with one line of the contract broken."""
     need("netns")
+    need(over)
     library = guard_build_folder() / "tests" / "adapters" / "liblagometer_broken.so"
     assert library.exists(), f"{library} is missing: run tools/setup --test"
-    sidecar = json.loads((build / "adapters" / "shm" / "adapter.json").read_text())
+    sidecar = json.loads((adapter_library(over, build).parent / "adapter.json").read_text())
     sidecar |= {
         "name": "broken",
-        "title": "shm, broken",
+        "title": f"{over}, broken",
         "library": library.name,
         "environment": {
             "LAGOMETER_BREAK": what,
-            "LAGOMETER_BROKEN_OVER": str(adapter_library("shm", build)),
+            "LAGOMETER_BROKEN_OVER": str(adapter_library(over, build)),
         },
     }
     own = folder / "broken"
@@ -133,6 +134,27 @@ def test_a_broken_adapter_fails_the_line_that_it_breaks(
     assert found["verdict"] == "fail", (found, messages)
     assert any(each.startswith(line) or line in each for each in broken_lines(found)), broken_lines(found)
     assert code == 3
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        ("nothing", None),
+        ("layer-key", "messages came, and the sender's stamps of each are found by its key: "),
+        ("layer-missing", "sender: every layer that is declared is stamped: "),
+        ("layer-order", "sender: stamps in order, a layer entered before it is left: "),
+    ],
+)
+@pytest.mark.parametrize("over", ["cyclonedds", "fastdds", "rustdds"])
+def test_stamps_of_layers_that_do_not_fit_their_messages_fail(
+    build: Path, tmp_path: Path, over: str, what: str, line: str | None
+) -> None:
+    """Cyclone DDS tells no sequence number, so its key is the time of sending; that of the others is a number."""
+    broken_adapter(build, tmp_path, what, over)
+    code, results, messages = conformance(build, "broken", "--only", "layers", path=tmp_path)
+    broken = broken_lines(abilities(results)["layers"])
+    assert any(line in each for each in broken) if line else not broken, (broken, messages)
+    assert code == (3 if line else 0)
 
 
 def test_a_process_that_hangs_names_its_last_call(build: Path, tmp_path: Path) -> None:
