@@ -57,6 +57,19 @@ class Trial:
         known = [float(row[column]) for row in self.rows if row.get(column) is not None]
         return max(known, default=None)
 
+    @property
+    def frames_dropped_by_link(self) -> int:
+        """What emulated links dropped, from their verification to the trial's end; 0 without a link."""
+        links = self.line.get("links")
+        effects = [link.get("did") or {} for link in links] if isinstance(links, list) else []
+        program = [effect.get("program") or {} for effect in effects]
+        counts = [
+            *(effect.get(name) for effect in effects for name in ("filter_dropped", "program_missed")),
+            *((effect.get("shaper") or {}).get("drops") for effect in effects),
+            *(did.get(name) for did in program for name in ("lost", "overflowed", "unsent")),
+        ]
+        return sum(int(count) for count in counts if count)
+
     def kernel(self, name: str) -> int:
         """A kernel counter over the trial; 0 if it was not read."""
         for row in self.rows:

@@ -16,8 +16,8 @@ DROPS_IN_KERNEL = ("udp_receive_buffer_errors", "ip_reassembly_failed", "udp_sen
 class Counted:
     """A count of messages that means something if it is above zero.
 
-    number: what shows it, with `{count}`, `{sent}`, `{lost}`, `{depth}` and `{lifespan}` filled in. counts:
-    whether it applies to a trial with such messages.
+    number: what shows it, with `{count}`, `{sent}`, `{lost}`, `{frames}`, `{depth}` and `{lifespan}` filled in.
+    counts: whether it applies to a trial with such messages.
     """
 
     column: str
@@ -29,8 +29,13 @@ class Counted:
     counts: Callable[[Trial], bool] = lambda trial: trial.valid
 
 
-def _kernel_dropped_none(trial: Trial) -> bool:
-    return trial.valid and trial.watched and not any(trial.kernel(name) for name in DROPS_IN_KERNEL)
+def _nothing_else_dropped(trial: Trial) -> bool:
+    dropped = trial.frames_dropped_by_link or any(trial.kernel(name) for name in DROPS_IN_KERNEL)
+    return trial.valid and trial.watched and not dropped
+
+
+def _link_dropped(trial: Trial) -> bool:
+    return trial.valid and trial.frames_dropped_by_link > 0
 
 
 COUNTED = (
@@ -49,7 +54,16 @@ COUNTED = (
         "{count} of {sent} messages at {depth}, no drops in the kernel",
         "raise the depth, use `reliability: reliable`, or take messages sooner",
         "DDS 1.4, 2.2.3.14 RELIABILITY",
-        _kernel_dropped_none,
+        _nothing_else_dropped,
+    ),
+    Counted(
+        "lost",
+        "lost-on-the-link",
+        "messages were lost, and the emulated link dropped frames, as its profile says",
+        "{count} of {sent} messages; the link dropped {frames} frames, its verification included",
+        "use `reliability: reliable` where every message counts, or compare with a profile that loses less",
+        "docs/methodology/links.md",
+        _link_dropped,
     ),
     Counted(
         "censored",
@@ -151,6 +165,7 @@ def _counted(cell: CellEvidence, counted: Counted, trials: Sequence[Trial]) -> I
         count=f"{sum(trial.count(counted.column) for trial in trials):,}",
         sent=f"{sum(trial.count('sent') for trial in trials):,}",
         lost=f"{sum(trial.count('lost') for trial in trials):,}",
+        frames=f"{sum(trial.frames_dropped_by_link for trial in trials):,}",
         depth=f"depth {depth}" if depth is not None else "the adapter's own depth",
         lifespan=lifespans[0] if lifespans else "",
     )

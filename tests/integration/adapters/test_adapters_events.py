@@ -90,27 +90,30 @@ def test_missed_deadlines_are_counted_on_both_sides(adapter: str, tmp_path: Path
     assert told.filter(pl.col("side") == "receiver")["total"].max() > row["event_deadline_missed"]
 
 
-@pytest.mark.parametrize("adapter", OFFERING)
-def test_messages_that_the_middleware_knows_to_be_lost_are_counted(adapter: str, tmp_path: Path) -> None:
-    """Best effort, over a loopback that loses every twentieth frame: the gaps in the numbers tell."""
-    for name in ("tun", "nft", "root", "netns", "ip", "tc", "ethtool", "sysctl", adapter):
+def test_messages_that_the_middleware_knows_to_be_lost_are_counted(tmp_path: Path) -> None:
+    """Best effort, over a loopback that loses every twentieth frame: the gaps in the numbers tell. Cyclone DDS
+    reports none of them, so what it does not report says nothing."""
+    for name in ("tun", "nft", "root", "netns", "ip", "tc", "ethtool", "sysctl", "fastdds"):
         need(name)
     matrix = {
-        "adapter": adapter,
+        "adapter": "fastdds",
         "workload": "pipeline-2",
         "rate": "200Hz",
         "reliability": "best_effort",
         "link": "lossy-5",
     }
-    options = {"fastdds": {"transport": "udp"}} if adapter == "fastdds" else {}
+    options = {"fastdds": {"transport": "udp"}}
     study = write_study(
         tmp_path, matrix=matrix, options=options, duration="2s", drain="500ms", machine_floor="off"
     )
     with pytest.raises(SystemExit):
         main(["run", str(study), "--out", str(tmp_path / "out"), "--no-report"])
-    row = edge_of(open_campaign(tmp_path / "out"))
+    campaign = open_campaign(tmp_path / "out")
+    row = edge_of(campaign)
     assert row["lost"] > 0, row["reasons"]
     assert 0 < row["event_lost"] <= 2 * row["lost"]
+    kinds = {finding.kind for finding in summarise(campaign).findings}
+    assert "lost-on-the-link" in kinds and "lost-in-a-queue" not in kinds
 
 
 @pytest.mark.parametrize("adapter", OFFERING)

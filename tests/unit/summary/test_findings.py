@@ -90,6 +90,10 @@ LINK: dict[str, Any] = {
         {"what": "mtu_bytes", "asked": 1500, "measured": 1500},
     ],
 }
+LOSING_LINK: dict[str, Any] = {
+    **LINK,
+    "did": {"filter_dropped": 20, "shaper": {"drops": 1}, "program": None},
+}
 _STATE = {"rate_bps": 12_000_000, "delay_ns": 35_000_000, "came": 40, "full": 0, "carried_bytes": 9000}
 CHANGED_LINK: dict[str, Any] = {
     **LINK,
@@ -124,6 +128,11 @@ FORCED: list[tuple[str, str, dict[str, Any]]] = [
         },
     ),
     ("lost-in-a-queue", "8 of 100", {"row": {"lost": 8} | NO_DROPS}),
+    (
+        "lost-on-the-link",
+        "8 of 100 messages; the link dropped 21 frames",
+        {"row": {"lost": 8} | NO_DROPS, "line": {"links": [LOSING_LINK]}},
+    ),
     ("still-on-the-way", "4 of 100", {"row": {"censored": 4}}),
     ("sender-refused", "6 messages", {"row": {"rejected": 6}}),
     ("taken-twice", "2 messages", {"row": {"duplicated": 2}, "reasons": ("duplicated: source→sink 2",)}),
