@@ -57,7 +57,8 @@ def test_a_documented_command_works(block: str, author: tuple[Path, dict[str, st
     result = subprocess.run(
         ["/bin/sh", "-c", script + block], cwd=folder, env=environment, capture_output=True
     )
-    assert result.returncode == 0, result.stdout + result.stderr  # bytes: a worker's records may be among them
+    # In bytes, since a worker's records may be among them.
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_the_pages_have_commands_in_each_language() -> None:
