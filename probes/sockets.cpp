@@ -239,6 +239,29 @@ LAGOMETER_PROBE int socketpair(int domain, int type, int protocol, int* ends) no
   return result;
 }
 
+// What has just been made is not what had its number before, which may have been closed unseen: by the C library itself
+// (fclose), or by a system call.
+LAGOMETER_PROBE int socket(int domain, int type, int protocol) noexcept {
+  static constinit Next<int(int, int, int)> next("socket");
+  const int made = next(domain, type, protocol);
+  forget(made);
+  return made;
+}
+
+LAGOMETER_PROBE int accept(int listener, sockaddr* from, socklen_t* size) {
+  static constinit Next<int(int, sockaddr*, socklen_t*)> next("accept");
+  const int made = next(listener, from, size);
+  forget(made);
+  return made;
+}
+
+LAGOMETER_PROBE int accept4(int listener, sockaddr* from, socklen_t* size, int flags) {
+  static constinit Next<int(int, sockaddr*, socklen_t*, int)> next("accept4");
+  const int made = next(listener, from, size, flags);
+  forget(made);
+  return made;
+}
+
 // After these calls a descriptor may be a different one.
 LAGOMETER_PROBE int close(int descriptor) {
   static constinit Next<int(int)> next("close");

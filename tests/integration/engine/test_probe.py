@@ -69,6 +69,34 @@ def test_a_datagram_is_known_by_its_envelope_on_both_sides(build: Path, tmp_path
     assert log.calls[sent]["begin_ns"] < log.calls[received]["end_ns"]
 
 
+@pytest.mark.parametrize(
+    ("made", "carrier"),
+    [("a, b = udp()", "b"), ("a = socket.create_connection(server.getsockname())\nb, _ = server.accept()", "b")],
+    ids=["socket", "accept"],
+)
+def test_a_new_socket_is_not_taken_for_what_had_its_number_before(
+    build: Path, tmp_path: Path, made: str, carrier: str
+) -> None:
+    """A C library's stream closes its file by itself, where no probe sees it."""
+    program = f"""
+import ctypes
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = ctypes.c_void_p
+libc.fclose.argtypes = [ctypes.c_void_p]
+server = socket.create_server(("127.0.0.1", 0))
+files = [os.open("/proc/self/status", os.O_RDONLY) for _ in range(2)]
+for file in files:
+    os.read(file, 10)
+    assert libc.fclose(libc.fdopen(file, b"r")) == 0
+{made}
+assert {{a.fileno(), b.fileno()}} == set(files)
+a.send(ENVELOPE)
+{carrier}.recv(1000)
+"""
+    log = logged(build, tmp_path, program)
+    assert (len(of_kind(log, probes.SEND)), len(of_kind(log, probes.RECEIVE))) == (1, 1)
+
+
 def test_an_envelope_may_stand_behind_any_number_of_bytes(build: Path, tmp_path: Path) -> None:
     """A frame's length or a topic before it need not fill words."""
     program = """
