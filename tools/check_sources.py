@@ -187,8 +187,8 @@ def check_contracts(path: Path, text: str) -> Iterator[str]:
 
 
 def missing_words(comment: str, returns: str) -> list[str]:
-    """What the contract in a comment lacks: who calls it when, what it returns, whether it may be null. A type
-    of functions is no pointer yet, which might be null."""
+    """What the contract in a comment lacks: who calls it when, what it returns, whether it may be null. A
+    type of functions is no pointer yet, which might be null."""
     text = re.sub(r"[\s*]+", " ", comment)
     missing = [word.strip("[ ") for word in CONTRACT_WORDS if word not in text]
     if returns == "lagometer_status" and "Status: " not in text:

@@ -16,8 +16,8 @@ DROPS_IN_KERNEL = ("udp_receive_buffer_errors", "ip_reassembly_failed", "udp_sen
 class Counted:
     """A count of messages that means something if it is above zero.
 
-    number: what shows it, with `{count}`, `{sent}`, `{lost}`, `{frames}`, `{depth}` and `{lifespan}` filled in.
-    counts: whether it applies to a trial with such messages.
+    number: what shows it, with `{count}`, `{sent}`, `{lost}`, `{frames}`, `{depth}` and `{lifespan}` filled
+    in. counts: whether it applies to a trial with such messages.
     """
 
     column: str

@@ -91,8 +91,8 @@ def test_missed_deadlines_are_counted_on_both_sides(adapter: str, tmp_path: Path
 
 
 def test_messages_that_the_middleware_knows_to_be_lost_are_counted(tmp_path: Path) -> None:
-    """Best effort, over a loopback that loses every twentieth frame: the gaps in the numbers tell. Cyclone DDS
-    reports none of them, so what it does not report says nothing."""
+    """Best effort, over a loopback that loses every twentieth frame: the gaps in the numbers tell. Cyclone
+    DDS reports none of them, so what it does not report says nothing."""
     for name in ("tun", "nft", "root", "netns", "ip", "tc", "ethtool", "sysctl", "fastdds"):
         need(name)
     matrix = {

@@ -149,7 +149,7 @@ def test_a_broken_adapter_fails_the_line_that_it_breaks(
 def test_stamps_of_layers_that_do_not_fit_their_messages_fail(
     build: Path, tmp_path: Path, over: str, what: str, line: str | None
 ) -> None:
-    """Cyclone DDS tells no sequence number, so its key is the time of sending; that of the others is a number."""
+    """Cyclone DDS tells no sequence number, so its key is the time of sending; others' is a number."""
     broken_adapter(build, tmp_path, what, over)
     code, results, messages = conformance(build, "broken", "--only", "layers", path=tmp_path)
     broken = broken_lines(abilities(results)["layers"])
