@@ -3,6 +3,7 @@
 
 /// Hides all symbols that crates export except ours, and passes the `package` version from Cargo.lock to the
 /// crate being built, as `env!("LAGOMETER_MIDDLEWARE_VERSION")`.
+#[allow(clippy::print_stdout)] // cargo reads it
 fn prepare(package: &str) {
     println!("cargo:rustc-link-arg-cdylib=-Wl,--exclude-libs,ALL");
     let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock");

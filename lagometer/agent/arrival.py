@@ -111,7 +111,8 @@ def tidy(cache: Path) -> None:
             if folder.name.startswith(ARRIVING):
                 old = not is_alive(folder)
             else:
-                old = folder.stat().st_mtime < time.time() - KEPT_DAYS * 86400
+                # Files are dated by the wall clock.
+                old = folder.stat().st_mtime < time.time() - KEPT_DAYS * 86400  # noqa: TID251
             if old:
                 shutil.rmtree(folder)
 

@@ -293,7 +293,8 @@ def _is_stale(path: str) -> bool:
     exists, no process holds it, and it was not made just now."""
     lock = path if path.endswith(LOCK_SUFFIX) else path + LOCK_SUFFIX
     try:
-        if time.time() - os.lstat(lock).st_mtime < STALE_S:
+        # Files are dated by the wall clock.
+        if time.time() - os.lstat(lock).st_mtime < STALE_S:  # noqa: TID251
             return False
         descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -11,7 +11,7 @@ from lagometer.conformance import asks
 from lagometer.conformance.bench import UNSUPPORTED, Bench, PeerFailure, Refused, Subject
 from lagometer.conformance.elf import comment_of, exported_symbols
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import Stage
+from lagometer.conformance.pubsub import PubSub
 from lagometer.study.payload import PayloadType, has_size, smallest_bytes
 
 ENTRY = "lagometer_adapter"
@@ -114,8 +114,8 @@ def check_loans(subject: Subject, findings: Findings) -> bool:
 
 def _origin(subject: Subject, kind: PayloadType, size: int) -> int:
     """Who owns the memory of a message of this type between borrow and commit, as numbered in adapter.h."""
-    with Stage(subject) as stage:
-        writer = stage.writer(0, "origin", size=size, type=kind)
-        stage.reader(1, "origin", size=size, type=kind)
-        stage.meet()
-        return int(stage.peer(0).do("origin", writer=writer.id, bytes=size)["origin"])
+    with PubSub(subject) as pubsub:
+        writer = pubsub.writer(0, "origin", size=size, type=kind)
+        pubsub.reader(1, "origin", size=size, type=kind)
+        pubsub.meet()
+        return int(pubsub.peer(0).do("origin", writer=writer.id, bytes=size)["origin"])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from lagometer.conformance import asks
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import MEET_S, PAUSE_S, QUIET_S, Account, Endpoint, NotMet, Sent, Stage
+from lagometer.conformance.pubsub import MEET_S, PAUSE_S, QUIET_S, Account, Endpoint, NotMet, PubSub, Sent
 from lagometer.study.payload import (
     FIXED_PAYLOADS_BYTES,
     IMU_BYTES,
@@ -29,18 +29,18 @@ PACE_NS = 1_000_000
 
 def check_discovery(subject: Subject, findings: Findings) -> None:
     """Both start orders, and a second subscriber in addition to the first."""
-    with Stage(subject) as stage:
-        first = stage.writer(0, "writer_first", qos=stage.qos_of(asks.DISCOVERY))
-        _met(stage, findings, "a subscriber meets a publisher that was there before", [(1, "writer_first")])
-        stage.reader(0, "reader_first")
-        stage.writer(1, "reader_first")
-        _met(stage, findings, "a publisher meets a subscriber that was there before", [])
+    with PubSub(subject) as pubsub:
+        first = pubsub.writer(0, "writer_first", qos=pubsub.qos_of(asks.DISCOVERY))
+        _met(pubsub, findings, "a subscriber meets a publisher that was there before", [(1, "writer_first")])
+        pubsub.reader(0, "reader_first")
+        pubsub.writer(1, "reader_first")
+        _met(pubsub, findings, "a publisher meets a subscriber that was there before", [])
         third = "a second and a third subscriber meet the same publisher"
         if (reason := asks.DISCOVERY.lacks(subject.adapter.sidecar.limits)) is not None:
             findings.skip(third, reason)
         else:
-            _met(stage, findings, third, [(0, "writer_first"), (1, "writer_first")])
-        stage.send(first, 1)
+            _met(pubsub, findings, third, [(0, "writer_first"), (1, "writer_first")])
+        pubsub.send(first, 1)
     _hears_late(subject, findings)
 
 
@@ -50,22 +50,22 @@ def _hears_late(subject: Subject, findings: Findings) -> None:
     if not subject.adapter.sidecar.abilities.late_readers:
         findings.skip(name, "late_readers is false")
         return
-    with Stage(subject) as stage:
-        writer = stage.writer(0, "writer_first", qos=stage.qos_of(asks.DISCOVERY))
-        late = stage.reader(1, writer.topic)
+    with PubSub(subject) as pubsub:
+        writer = pubsub.writer(0, "writer_first", qos=pubsub.qos_of(asks.DISCOVERY))
+        late = pubsub.reader(1, writer.topic)
         until_s = time.monotonic() + MEET_S
-        while (account := stage.account(late, writer)).count == 0 and time.monotonic() < until_s:
-            stage.send(writer, 1)
+        while (account := pubsub.account(late, writer)).count == 0 and time.monotonic() < until_s:
+            pubsub.send(writer, 1)
             time.sleep(PAUSE_S)
     hint = f"nothing came within {MEET_S:g} s without writer_matched: declare `late_readers: false`"
     findings.judge(name, account.count > 0 and not account.trouble, account.trouble or hint)
 
 
-def _met(stage: Stage, findings: Findings, name: str, readers: list[tuple[int, str]]) -> None:
+def _met(pubsub: PubSub, findings: Findings, name: str, readers: list[tuple[int, str]]) -> None:
     for role, topic in readers:
-        stage.reader(role, topic)
+        pubsub.reader(role, topic)
     try:
-        stage.meet()
+        pubsub.meet()
     except NotMet as error:
         findings.judge(name, False, str(error))
         raise
@@ -74,39 +74,39 @@ def _met(stage: Stage, findings: Findings, name: str, readers: list[tuple[int, s
 
 def check_dispatch(subject: Subject, findings: Findings, dispatch: str) -> None:
     """Messages, one per millisecond, to a subscriber with this dispatch."""
-    with Stage(subject) as stage:
-        qos = stage.qos_of(asks.DISPATCH)  # deeper than the message count: a busy machine overwrites none
-        writer = stage.writer(0, "dispatch", qos=qos)
-        reader = stage.reader(1, "dispatch", qos=qos, dispatch=dispatch)
-        stage.meet()
+    with PubSub(subject) as pubsub:
+        qos = pubsub.qos_of(asks.DISPATCH)  # deeper than the message count: a busy machine overwrites none
+        writer = pubsub.writer(0, "dispatch", qos=qos)
+        reader = pubsub.reader(1, "dispatch", qos=qos, dispatch=dispatch)
+        pubsub.meet()
         count = asks.DISPATCH.messages
-        sent = stage.deliver(writer, [reader], count, qos, pace_ns=PACE_NS)
-        (account,) = stage.settled([(reader, writer)], len(sent.accepted))
+        sent = pubsub.deliver(writer, [reader], count, qos, pace_ns=PACE_NS)
+        (account,) = pubsub.settled([(reader, writer)], len(sent.accepted))
         judge_delivery(findings, f"{count} messages by {dispatch}", sent, account, _reliable(subject))
 
 
 def check_best_effort(subject: Subject, findings: Findings) -> None:
     """Messages that arrive are intact, unique and in order; and at least one arrives."""
-    with Stage(subject) as stage:
-        qos = stage.qos_of(asks.BEST_EFFORT)
-        writer, reader = stage.writer(0, "effort", qos=qos), stage.reader(1, "effort", qos=qos)
-        stage.meet()
-        sent = stage.send(writer, asks.BEST_EFFORT.messages, pace_ns=PACE_NS)
-        (account,) = stage.settled([(reader, writer)], len(sent.accepted))
+    with PubSub(subject) as pubsub:
+        qos = pubsub.qos_of(asks.BEST_EFFORT)
+        writer, reader = pubsub.writer(0, "effort", qos=qos), pubsub.reader(1, "effort", qos=qos)
+        pubsub.meet()
+        sent = pubsub.send(writer, asks.BEST_EFFORT.messages, pace_ns=PACE_NS)
+        (account,) = pubsub.settled([(reader, writer)], len(sent.accepted))
         name = f"{asks.BEST_EFFORT.messages} messages, best effort"
         judge_delivery(findings, name, sent, account, reliable=False)
 
 
 def check_reliable(subject: Subject, findings: Findings) -> None:
     """A subscriber works 1 ms on each of 500 messages, sent as fast as they are accepted."""
-    with Stage(subject) as stage:
-        qos = stage.qos_of(asks.RELIABLE)
-        writer = stage.writer(0, "reliable", qos=qos)
-        reader = stage.reader(1, "reliable", qos=qos, work_ns=1_000_000)
-        stage.meet()
+    with PubSub(subject) as pubsub:
+        qos = pubsub.qos_of(asks.RELIABLE)
+        writer = pubsub.writer(0, "reliable", qos=qos)
+        reader = pubsub.reader(1, "reliable", qos=qos, work_ns=1_000_000)
+        pubsub.meet()
         count = asks.RELIABLE.messages
-        sent = stage.deliver(writer, [reader], count, qos)
-        (account,) = stage.settled([(reader, writer)], len(sent.accepted))
+        sent = pubsub.deliver(writer, [reader], count, qos)
+        (account,) = pubsub.settled([(reader, writer)], len(sent.accepted))
         judge_delivery(findings, f"{count} messages to a slow subscriber", sent, account, reliable=True)
 
 
@@ -162,14 +162,14 @@ def _check_sizes(subject: Subject, findings: Findings, sizes: list[int]) -> None
     types = subject.adapter.sidecar.abilities.types
     for kind in types:
         for group in _groups(sizes_with(kind, sizes)):
-            with Stage(subject, message_bytes=max(group)) as stage:
-                _exchange_sizes(stage, findings, group, kind)
+            with PubSub(subject, message_bytes=max(group)) as pubsub:
+                _exchange_sizes(pubsub, findings, group, kind)
     fixed_sizes: list[tuple[PayloadType, int]] = [("fixed", size) for size in FIXED_PAYLOADS_BYTES]
     fixed_sizes.append(("Imu", IMU_BYTES))
     for kind, size in fixed_sizes:
         if kind in types and min(sizes) <= size <= max(sizes):
-            with Stage(subject, message_bytes=size) as stage:
-                _exchange_sizes(stage, findings, [size], kind)
+            with PubSub(subject, message_bytes=size) as pubsub:
+                _exchange_sizes(pubsub, findings, [size], kind)
 
 
 def sizes_with(kind: PayloadType, sizes: list[int]) -> list[int]:
@@ -192,28 +192,28 @@ def _groups(sizes: list[int]) -> Iterator[list[int]]:
             yield group
 
 
-def _exchange_sizes(stage: Stage, findings: Findings, sizes: list[int], kind: PayloadType) -> None:
-    largest_bytes, qos = max(sizes), stage.qos_of(asks.SIZES)
-    writer = stage.writer(0, "sizes", size=largest_bytes, qos=qos, type=kind)
-    reader = stage.reader(1, "sizes", size=largest_bytes, qos=qos, type=kind)
-    stage.meet()
+def _exchange_sizes(pubsub: PubSub, findings: Findings, sizes: list[int], kind: PayloadType) -> None:
+    largest_bytes, qos = max(sizes), pubsub.qos_of(asks.SIZES)
+    writer = pubsub.writer(0, "sizes", size=largest_bytes, qos=qos, type=kind)
+    reader = pubsub.reader(1, "sizes", size=largest_bytes, qos=qos, type=kind)
+    pubsub.meet()
     for size in sizes:
-        fault = _send_one(stage, writer, reader, size)
+        fault = _send_one(pubsub, writer, reader, size)
         findings.judge(f"{size:,} B of {kind}, byte for byte", not fault, fault)
         if fault:
             return  # the next messages could be the rest of this one
 
 
-def _send_one(stage: Stage, writer: Endpoint, reader: Endpoint, size: int) -> str:
+def _send_one(pubsub: PubSub, writer: Endpoint, reader: Endpoint, size: int) -> str:
     """Sends a message of this size, repeatedly without guaranteed delivery; returns what went wrong."""
-    reliable = _reliable(stage.subject)
+    reliable = _reliable(pubsub.subject)
     for _ in range(1 if reliable else TRIES):
-        before = stage.account(reader, writer)
-        sent = stage.send(writer, 1, size=size)
+        before = pubsub.account(reader, writer)
+        sent = pubsub.send(writer, 1, size=size)
         if not sent.accepted:
             continue
         quiet_s = REPAIR_S if reliable else QUIET_S  # a lost message never comes, or is sent again
-        (account,) = stage.settled([(reader, writer)], before.count + 1, quiet_s=quiet_s)
+        (account,) = pubsub.settled([(reader, writer)], before.count + 1, quiet_s=quiet_s)
         if account.trouble:
             return account.trouble
         if account.count > before.count:

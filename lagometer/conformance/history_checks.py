@@ -9,7 +9,7 @@ from lagometer.conformance import asks
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.exchange_checks import judge_delivery
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import Sent, Stage
+from lagometer.conformance.pubsub import PubSub, Sent
 
 UNDER_WAY_S = 0.5  # for the last messages: nothing reports when they reach a subscriber that takes nothing
 INSTANCES = 8
@@ -19,16 +19,16 @@ BLOCKING_SLACK_NS = 2_000_000_000  # a busy machine wakes threads late
 
 def check_keep_last(subject: Subject, findings: Findings) -> None:
     """64 messages with a depth of 8 while nothing is taken: the newest are kept, and 8 at most."""
-    with Stage(subject) as stage:
-        qos = stage.qos_of(asks.KEEP_LAST)
+    with PubSub(subject) as pubsub:
+        qos = pubsub.qos_of(asks.KEEP_LAST)
         depth = qos["depth"]
-        writer, reader = stage.writer(0, "last", qos=qos), stage.reader(1, "last", qos=qos)
-        stage.meet()
-        stage.peer(1).do("stall", reader=reader.id)
-        sent = stage.send(writer, asks.KEEP_LAST.messages, pace_ns=1_000_000)
+        writer, reader = pubsub.writer(0, "last", qos=qos), pubsub.reader(1, "last", qos=qos)
+        pubsub.meet()
+        pubsub.peer(1).do("stall", reader=reader.id)
+        sent = pubsub.send(writer, asks.KEEP_LAST.messages, pace_ns=1_000_000)
         time.sleep(UNDER_WAY_S)
-        stage.peer(1).do("resume", reader=reader.id)
-        (account,) = stage.settled([(reader, writer)], asks.KEEP_LAST.messages)
+        pubsub.peer(1).do("resume", reader=reader.id)
+        (account,) = pubsub.settled([(reader, writer)], asks.KEEP_LAST.messages)
         received = account.sequences
         findings.judge("all that came is whole", not account.trouble, account.trouble)
         findings.judge("something came", bool(received), "nothing came after the subscriber took nothing")
@@ -50,14 +50,14 @@ def check_keep_last(subject: Subject, findings: Findings) -> None:
 def check_keep_all(subject: Subject, findings: Findings) -> None:
     """Messages of 4 KB until one is rejected, or 16 MB, while nothing is taken; then all of them arrive."""
     size = 4096
-    with Stage(subject, message_bytes=size) as stage:
-        qos = stage.qos_of(asks.KEEP_ALL)
+    with PubSub(subject, message_bytes=size) as pubsub:
+        qos = pubsub.qos_of(asks.KEEP_ALL)
         blocking_ns = asks.KEEP_ALL.blocking_ns
-        writer = stage.writer(0, "all", size=size, qos=qos)
-        reader = stage.reader(1, "all", size=size, qos=qos)
-        stage.meet()
-        stage.peer(1).do("stall", reader=reader.id)
-        sent = stage.send(writer, asks.KEEP_ALL.messages, until_rejected=True)
+        writer = pubsub.writer(0, "all", size=size, qos=qos)
+        reader = pubsub.reader(1, "all", size=size, qos=qos)
+        pubsub.meet()
+        pubsub.peer(1).do("stall", reader=reader.id)
+        sent = pubsub.send(writer, asks.KEEP_ALL.messages, until_rejected=True)
         findings.judge(
             "publishing keeps blocking_ns_max",
             sent.longest_ns <= blocking_ns + BLOCKING_SLACK_NS,
@@ -67,10 +67,10 @@ def check_keep_all(subject: Subject, findings: Findings) -> None:
             findings.note("back-pressure", f"after {len(sent.accepted)} messages that nobody took")
         else:
             findings.skip("back-pressure", f"all of {len(sent.accepted)} messages that nobody took were kept")
-        stage.peer(1).do("resume", reader=reader.id)
-        (account,) = stage.settled([(reader, writer)], len(sent.accepted), quiet_s=5.0)
+        pubsub.peer(1).do("resume", reader=reader.id)
+        (account,) = pubsub.settled([(reader, writer)], len(sent.accepted), quiet_s=5.0)
         withheld = len(sent.accepted) - account.count
-        further = stage.send(writer, 10, pace_ns=10_000_000)
+        further = pubsub.send(writer, 10, pace_ns=10_000_000)
         if withheld > 0 and not account.trouble:
             findings.note("what was accepted last", f"{withheld} messages waited for the next to be sent")
         all_sent = Sent(
@@ -78,7 +78,7 @@ def check_keep_all(subject: Subject, findings: Findings) -> None:
             sent.rejected + further.rejected,
             max(sent.longest_ns, further.longest_ns),
         )
-        (account,) = stage.settled([(reader, writer)], len(all_sent.accepted))
+        (account,) = pubsub.settled([(reader, writer)], len(all_sent.accepted))
         judge_delivery(findings, "after the stall", all_sent, account, qos["reliability"] == "reliable")
         findings.judge(
             "and it goes on",
@@ -97,18 +97,18 @@ def check_transient_local(subject: Subject, findings: Findings) -> None:
     for durability in ("transient_local", "volatile"):
         if durability not in subject.adapter.sidecar.abilities.durability:
             continue
-        with Stage(subject) as stage:
-            qos = stage.qos(depth=4 * early_count, durability=durability)
-            writer = stage.writer(0, "late", qos=qos)
-            early = stage.reader(0, "late", qos=qos)
-            stage.meet()
-            stage.send(writer, early_count)
-            stage.settled([(early, writer)], early_count)
-            late = stage.reader(1, "late", qos=qos)
-            stage.meet()
-            stage.send(writer, early_count)
+        with PubSub(subject) as pubsub:
+            qos = pubsub.qos(depth=4 * early_count, durability=durability)
+            writer = pubsub.writer(0, "late", qos=qos)
+            early = pubsub.reader(0, "late", qos=qos)
+            pubsub.meet()
+            pubsub.send(writer, early_count)
+            pubsub.settled([(early, writer)], early_count)
+            late = pubsub.reader(1, "late", qos=qos)
+            pubsub.meet()
+            pubsub.send(writer, early_count)
             wanted = 2 * early_count if durability == "transient_local" else early_count
-            (account,) = stage.settled([(late, writer)], wanted)
+            (account,) = pubsub.settled([(late, writer)], wanted)
             findings.judge(f"{durability}: whole", not account.trouble, account.trouble)
             expected = list(range(2 * early_count - wanted, 2 * early_count))
             findings.judge(
@@ -121,20 +121,20 @@ def check_transient_local(subject: Subject, findings: Findings) -> None:
 
 def _check_instances(subject: Subject, findings: Findings) -> None:
     """With a depth of 1 and 8 instances, a late subscriber gets 8 messages: the newest of each."""
-    with Stage(subject) as stage:
-        qos = stage.qos(depth=1, durability="transient_local")
-        writer = stage.writer(0, "keys", qos=qos, instances=INSTANCES)
-        early = stage.reader(0, "keys", qos=qos, instances=INSTANCES)
-        stage.meet()
+    with PubSub(subject) as pubsub:
+        qos = pubsub.qos(depth=1, durability="transient_local")
+        writer = pubsub.writer(0, "keys", qos=qos, instances=INSTANCES)
+        early = pubsub.reader(0, "keys", qos=qos, instances=INSTANCES)
+        pubsub.meet()
         last: list[int] = []
         for _ in range(3):  # the early subscriber's queue holds no more at once
-            last = stage.send(writer, INSTANCES).accepted
-            stage.settled([(early, writer)], last[-1] + 1)
-        late = stage.reader(1, "keys", qos=qos, instances=INSTANCES)
+            last = pubsub.send(writer, INSTANCES).accepted
+            pubsub.settled([(early, writer)], last[-1] + 1)
+        late = pubsub.reader(1, "keys", qos=qos, instances=INSTANCES)
         # Without meet(): probes have keys, too, and would replace messages.
-        stage.settled([(late, writer)], INSTANCES, quiet_s=LATE_S)
+        pubsub.settled([(late, writer)], INSTANCES, quiet_s=LATE_S)
         time.sleep(UNDER_WAY_S)
-        account = stage.account(late, writer)
+        account = pubsub.account(late, writer)
         findings.judge("instances: whole, each with its key", not account.trouble, account.trouble)
         findings.judge(
             "instances: a late subscriber gets the newest of each",

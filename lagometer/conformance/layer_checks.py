@@ -12,7 +12,7 @@ from lagometer.conformance import asks
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.exchange_checks import PACE_NS
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import Endpoint, Stage
+from lagometer.conformance.pubsub import Endpoint, PubSub
 from lagometer.stats.trial.layers import LAYER_END, VENDOR_FROM, layer_name, match
 
 MESSAGES = asks.LAYERS.messages
@@ -27,17 +27,17 @@ TRACE_SCHEMA = {
 
 def check_layers(subject: Subject, findings: Findings) -> None:
     """Two publishers with the same numbers, each in a process with a subscriber that receives both."""
-    with Stage(subject) as stage:
-        qos = stage.qos_of(asks.LAYERS)  # as deep as the message count: a busy machine overwrites none
-        writers = [stage.writer(role, "layers", qos=qos, stamps=True) for role in (0, 1)]
-        readers = [stage.reader(role, "layers", qos=qos, stamps=True) for role in (0, 1)]
-        stage.meet()
+    with PubSub(subject) as pubsub:
+        qos = pubsub.qos_of(asks.LAYERS)  # as deep as the message count: a busy machine overwrites none
+        writers = [pubsub.writer(role, "layers", qos=qos, stamps=True) for role in (0, 1)]
+        readers = [pubsub.reader(role, "layers", qos=qos, stamps=True) for role in (0, 1)]
+        pubsub.meet()
         pairs = [(reader, writer) for reader in readers for writer in writers]
         sent: list[list[dict[str, Any]]] = [[], []]
         for _ in range(4):  # in turns, so that both are in flight together
             for index, writer in enumerate(writers):
-                sent[index] += stage.send(writer, MESSAGES // 4, pace_ns=PACE_NS // 4).traces
-        accounts = stage.settled(pairs, MESSAGES)
+                sent[index] += pubsub.send(writer, MESSAGES // 4, pace_ns=PACE_NS // 4).traces
+        accounts = pubsub.settled(pairs, MESSAGES)
         received = [account.traces for account in accounts]
     trouble = [account.trouble for account in accounts if account.trouble]
     findings.judge("all that came is whole", not trouble, trouble[0] if trouble else "")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from lagometer.conformance import asks
 from lagometer.conformance.bench import Bench, Subject
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import SMALL_BYTES, Endpoint, Stage
+from lagometer.conformance.pubsub import SMALL_BYTES, Endpoint, PubSub
 
 ROUNDS = 100
 MORE_ROUNDS = 20  # for each further dispatch, which differs only in the wake-up
@@ -46,40 +46,40 @@ def check_reopening(subject: Subject, findings: Findings) -> None:
 
 def check_teardown(subject: Subject, findings: Findings) -> None:
     """Subscribers come and go, then publishers, while the other side continues."""
-    with Stage(subject) as stage:
-        writer = stage.writer(0, "busy")
-        staying = stage.reader(1, "busy")
-        stage.meet()
+    with PubSub(subject) as pubsub:
+        writer = pubsub.writer(0, "busy")
+        staying = pubsub.reader(1, "busy")
+        pubsub.meet()
         for _ in range(RETURNS):
-            leaving = stage.reader(1, "busy")
-            stage.meet()
-            stage.peer(0).do("flood", writer=writer.id, bytes=writer.bytes)
-            stage.peer(1).do("heard", sequences=False)
-            stage.destroy(leaving)
-            flooded = stage.peer(0).do("calm", writer=writer.id)
+            leaving = pubsub.reader(1, "busy")
+            pubsub.meet()
+            pubsub.peer(0).do("flood", writer=writer.id, bytes=writer.bytes)
+            pubsub.peer(1).do("heard", sequences=False)
+            pubsub.destroy(leaving)
+            flooded = pubsub.peer(0).do("calm", writer=writer.id)
             if not findings.judge(
                 "a publisher goes on while a subscriber goes", not flooded["failure"], flooded["failure"]
             ):
                 return
-        _still_heard(stage, findings, "who stayed still hears", staying, writer)
+        _still_heard(pubsub, findings, "who stayed still hears", staying, writer)
         for _ in range(RETURNS):
-            leaving = stage.writer(0, "busy")
-            stage.meet()
-            stage.peer(0).do("flood", writer=leaving.id, bytes=leaving.bytes)
-            stage.peer(1).do("heard", sequences=False)
-            stage.peer(0).do("calm", writer=leaving.id)
-            stage.destroy(leaving)
-        _still_heard(stage, findings, "a subscriber hears on when publishers have gone", staying, writer)
+            leaving = pubsub.writer(0, "busy")
+            pubsub.meet()
+            pubsub.peer(0).do("flood", writer=leaving.id, bytes=leaving.bytes)
+            pubsub.peer(1).do("heard", sequences=False)
+            pubsub.peer(0).do("calm", writer=leaving.id)
+            pubsub.destroy(leaving)
+        _still_heard(pubsub, findings, "a subscriber hears on when publishers have gone", staying, writer)
     _check_closing_in_midst(subject, findings)
 
 
-def _still_heard(stage: Stage, findings: Findings, name: str, reader: Endpoint, writer: Endpoint) -> None:
+def _still_heard(pubsub: PubSub, findings: Findings, name: str, reader: Endpoint, writer: Endpoint) -> None:
     """Judges whether new messages arrive after all earlier ones have arrived."""
     pairs = [(reader, writer)]
-    stage.settled(pairs, NEVER)
-    before = stage.account(reader, writer).count
-    stage.send(writer, 20, pace_ns=2_000_000)
-    (account,) = stage.settled(pairs, before + 20)
+    pubsub.settled(pairs, NEVER)
+    before = pubsub.account(reader, writer).count
+    pubsub.send(writer, 20, pace_ns=2_000_000)
+    (account,) = pubsub.settled(pairs, before + 20)
     findings.judge(name, account.count > before and not account.trouble, account.trouble or "nothing came")
 
 
@@ -89,12 +89,12 @@ def _check_closing_in_midst(subject: Subject, findings: Findings) -> None:
     if subject.within_process:
         findings.skip(name, "its messages stay within one process")
         return
-    with Stage(subject) as stage:
-        writer = stage.writer(0, "busy")
-        reader = stage.reader(1, "busy")
-        stage.meet()
-        stage.peer(0).do("flood", writer=writer.id, bytes=writer.bytes)
-        stage.destroy(reader)
-        stage.peer(1).do("destroy", id=stage.context(1))
-        flooded = stage.peer(0).do("calm", writer=writer.id)
+    with PubSub(subject) as pubsub:
+        writer = pubsub.writer(0, "busy")
+        reader = pubsub.reader(1, "busy")
+        pubsub.meet()
+        pubsub.peer(0).do("flood", writer=writer.id, bytes=writer.bytes)
+        pubsub.destroy(reader)
+        pubsub.peer(1).do("destroy", id=pubsub.context(1))
+        flooded = pubsub.peer(0).do("calm", writer=writer.id)
         findings.judge(name, not flooded["failure"], flooded["failure"])

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lagometer.conformance.bench import PeerFailure, Refused, Subject
+from lagometer.conformance.pubsub import PAUSE_S, Endpoint, NotMet, PubSub
 from lagometer.conformance.qos_rules import Qos
-from lagometer.conformance.stage import PAUSE_S, Endpoint, NotMet, Stage
 
 NO_MATCH_S = 1.0  # after the last pair that can match has matched
 # The policies that endpoints of a check can set.
@@ -47,42 +47,42 @@ def observed(subject: Subject, pairs: Sequence[tuple[Qos, Qos]]) -> list[Observe
     if subject.missing is not None:
         return [Observed(subject.name, None, subject.missing) for _ in pairs]
     try:
-        with Stage(subject) as stage:
-            return _try_all(stage, subject, pairs)
+        with PubSub(subject) as pubsub:
+            return _try_all(pubsub, subject, pairs)
     except (NotMet, PeerFailure, Refused) as error:
         return [Observed(subject.name, None, str(error)) for _ in pairs]
 
 
-def _try_all(stage: Stage, subject: Subject, pairs: Sequence[tuple[Qos, Qos]]) -> list[Observed]:
-    stage.writer(0, "before")
-    stage.reader(1, "before")
-    stage.meet()
+def _try_all(pubsub: PubSub, subject: Subject, pairs: Sequence[tuple[Qos, Qos]]) -> list[Observed]:
+    pubsub.writer(0, "before")
+    pubsub.reader(1, "before")
+    pubsub.meet()
     outcomes: dict[int, Observed] = {}
     endpoints: dict[int, tuple[Endpoint, Endpoint]] = {}
     for index, (offered, requested) in enumerate(pairs):
         try:
-            writer = stage.writer(0, f"pair_{index}", qos=asked_for(offered, "reliable"))
+            writer = pubsub.writer(0, f"pair_{index}", qos=asked_for(offered, "reliable"))
             endpoints[index] = (
-                stage.reader(1, f"pair_{index}", qos=asked_for(requested, "best_effort")),
+                pubsub.reader(1, f"pair_{index}", qos=asked_for(requested, "best_effort")),
                 writer,
             )
         except (Refused, ValueError) as error:
             outcomes[index] = Observed(subject.name, None, str(error))
-    control = (stage.reader(1, "after"), stage.writer(0, "after"))
-    heard = _heard(stage, endpoints, control)
+    control = (pubsub.reader(1, "after"), pubsub.writer(0, "after"))
+    heard = _heard(pubsub, endpoints, control)
     for index in endpoints:
         outcomes[index] = Observed(subject.name, index in heard)
     return [outcomes[index] for index in range(len(pairs))]
 
 
 def _heard(
-    stage: Stage, endpoints: Mapping[int, tuple[Endpoint, Endpoint]], control: tuple[Endpoint, Endpoint]
+    pubsub: PubSub, endpoints: Mapping[int, tuple[Endpoint, Endpoint]], control: tuple[Endpoint, Endpoint]
 ) -> set[int]:
     """The indices of the pairs that received messages by the time the control did, or a little later."""
     ended_s: float | None = None
     while True:
-        stage.probe()
-        accounts = stage.accounts([*endpoints.values(), control])
+        pubsub.probe()
+        accounts = pubsub.accounts([*endpoints.values(), control])
         heard = {index for index, account in zip(endpoints, accounts, strict=False) if account.probes}
         if len(heard) == len(endpoints):
             return heard

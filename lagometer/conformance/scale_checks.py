@@ -6,7 +6,7 @@ from __future__ import annotations
 from lagometer.conformance import asks
 from lagometer.conformance.bench import PeerFailure, Refused, Subject
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import DISPATCHES, Stage
+from lagometer.conformance.pubsub import DISPATCHES, PubSub
 
 FAN_LEAST = 2  # subscribers, the fewest for a fair share
 MEET_S = 120.0  # for very many endpoints, on a busy machine
@@ -31,44 +31,44 @@ def check_topics(subject: Subject, findings: Findings) -> None:
 
 
 def _exchange_topics(subject: Subject, findings: Findings, dispatch: str) -> None:
-    with Stage(subject) as stage:
-        qos = stage.qos_of(asks.TOPICS)
+    with PubSub(subject) as pubsub:
+        qos = pubsub.qos_of(asks.TOPICS)
         pairs = []
         for number in range(asks.TOPICS.topics):
             topic = f"topic_{number:03d}"
-            writer = stage.writer(0, topic, qos=qos)
-            pairs.append((stage.reader(1, topic, qos=qos, dispatch=dispatch), writer))
-        stage.meet(MEET_S)
+            writer = pubsub.writer(0, topic, qos=qos)
+            pairs.append((pubsub.reader(1, topic, qos=qos, dispatch=dispatch), writer))
+        pubsub.meet(MEET_S)
         findings.judge(f"{asks.TOPICS.topics} topics by {dispatch}: all met", True)
         reliable = qos["reliability"] == "reliable"
         for _ in range(1 if reliable else 3):
             for _, writer in pairs:
-                stage.send(writer, 1)
-        accounts = stage.settled(pairs, 1)
+                pubsub.send(writer, 1)
+        accounts = pubsub.settled(pairs, 1)
         silent = [
             writer.topic for (_, writer), account in zip(pairs, accounts, strict=True) if account.count == 0
         ]
         findings.judge("each subscriber got its message", not silent, f"{len(silent)} did not: {silent[:3]}")
-        heard = stage.streams_heard()
+        heard = pubsub.streams_heard()
         mixed = [reader.topic for reader, _ in pairs if heard[reader.id] > 1]
         findings.judge("none got another topic's", not mixed, f"{len(mixed)} did: {mixed[:3]}")
 
 
 def check_endpoints(subject: Subject, findings: Findings) -> None:
     """25 publishers and 25 subscribers on one topic."""
-    with Stage(subject) as stage:
+    with PubSub(subject) as pubsub:
         half, count = asks.ENDPOINTS.endpoints // 2, asks.ENDPOINTS.messages
-        qos = stage.qos_of(asks.ENDPOINTS)
-        writers = [stage.writer(0, "crowd", qos=qos) for _ in range(half)]
-        readers = [stage.reader(1, "crowd", qos=qos) for _ in range(half)]
-        stage.meet(MEET_S)
+        qos = pubsub.qos_of(asks.ENDPOINTS)
+        writers = [pubsub.writer(0, "crowd", qos=qos) for _ in range(half)]
+        readers = [pubsub.reader(1, "crowd", qos=qos) for _ in range(half)]
+        pubsub.meet(MEET_S)
         findings.judge(f"{half} publishers and {half} subscribers on a topic: all met", True)
         for writer in writers:
-            stage.deliver(writer, readers, count, qos, pace_ns=1_000_000)
+            pubsub.deliver(writer, readers, count, qos, pace_ns=1_000_000)
             if qos.get("depth", asks.ENDPOINTS.depth) < count * half:  # too small for what all of them send
-                stage.settled([(reader, writer) for reader in readers], count)
+                pubsub.settled([(reader, writer) for reader in readers], count)
         pairs = [(reader, writer) for reader in readers for writer in writers]
-        accounts = stage.settled(pairs, count)
+        accounts = pubsub.settled(pairs, count)
         trouble = next((account.trouble for account in accounts if account.trouble), "")
         findings.judge("all that came is whole", not trouble, trouble)
         disorder = sum(account.sequences != sorted(set(account.sequences)) for account in accounts)
@@ -84,14 +84,14 @@ def check_endpoints(subject: Subject, findings: Findings) -> None:
 def check_fan_out(subject: Subject, findings: Findings) -> None:
     """One publisher, eight subscribers in two processes: all receive; a stalled one does not block others."""
     fan = min(asks.FAN_OUT.endpoints, subject.adapter.sidecar.limits.endpoints_max or 1 << 30) - 1
-    with Stage(subject, roles=3) as stage:
-        qos = stage.qos_of(asks.FAN_OUT)
-        writer = stage.writer(0, "fan", qos=qos)
-        readers = [stage.reader(1 + number % 2, "fan", qos=qos) for number in range(fan)]
+    with PubSub(subject, roles=3) as pubsub:
+        qos = pubsub.qos_of(asks.FAN_OUT)
+        writer = pubsub.writer(0, "fan", qos=qos)
+        readers = [pubsub.reader(1 + number % 2, "fan", qos=qos) for number in range(fan)]
         pairs = [(reader, writer) for reader in readers]
-        stage.meet()
-        sent = stage.deliver(writer, readers, asks.FAN_OUT.messages, qos, pace_ns=500_000)
-        counts = [account.count for account in stage.settled(pairs, len(sent.accepted))]
+        pubsub.meet()
+        sent = pubsub.deliver(writer, readers, asks.FAN_OUT.messages, qos, pace_ns=500_000)
+        counts = [account.count for account in pubsub.settled(pairs, len(sent.accepted))]
         index = fairness(counts)
         findings.judge(
             "fairness of what each got (Jain's index) is at least 0.95",
@@ -110,18 +110,18 @@ def check_fan_out(subject: Subject, findings: Findings) -> None:
 
 def _check_stalled_among_others(subject: Subject, findings: Findings) -> None:
     endpoints_max = subject.adapter.sidecar.limits.endpoints_max or asks.FAN_OUT.endpoints
-    with Stage(subject, roles=3) as stage:
-        qos = stage.qos_of(asks.FAN_OUT, reliability="best_effort")  # so that a busy machine overwrites none
-        writer = stage.writer(0, "fan", qos=qos)
-        stalled = stage.reader(1, "fan", qos=qos)
-        others = [stage.reader(2, "fan", qos=qos) for _ in range(min(3, endpoints_max - 2))]
+    with PubSub(subject, roles=3) as pubsub:
+        qos = pubsub.qos_of(asks.FAN_OUT, reliability="best_effort")  # so that a busy machine overwrites none
+        writer = pubsub.writer(0, "fan", qos=qos)
+        stalled = pubsub.reader(1, "fan", qos=qos)
+        others = [pubsub.reader(2, "fan", qos=qos) for _ in range(min(3, endpoints_max - 2))]
         pairs = [(reader, writer) for reader in others]
-        stage.meet()
-        stage.peer(1).do("stall", reader=stalled.id)
+        pubsub.meet()
+        pubsub.peer(1).do("stall", reader=stalled.id)
         count = asks.FAN_OUT.messages
-        stage.send(writer, count, pace_ns=500_000)
-        counts = [account.count for account in stage.settled(pairs, count)]
-        stage.peer(1).do("resume", reader=stalled.id)
+        pubsub.send(writer, count, pace_ns=500_000)
+        counts = [account.count for account in pubsub.settled(pairs, count)]
+        pubsub.peer(1).do("resume", reader=stalled.id)
         findings.judge(
             "one that stalls does not stop the others (best effort, at least half reached each)",
             min(counts) >= count // 2,
@@ -137,18 +137,18 @@ def fairness(counts: list[int]) -> float:
 
 def check_domains(subject: Subject, findings: Findings) -> None:
     """Two domains with the same topic, in the same two processes."""
-    with Stage(subject) as stage:
-        qos = stage.qos_of(asks.DOMAINS)
-        writers = [stage.writer(0, "apart", domain=domain, qos=qos) for domain in (0, 1)]
-        readers = [stage.reader(1, "apart", domain=domain, qos=qos) for domain in (0, 1)]
-        stage.meet()
-        sent = [stage.send(writer, asks.DOMAINS.messages, pace_ns=1_000_000) for writer in writers]
+    with PubSub(subject) as pubsub:
+        qos = pubsub.qos_of(asks.DOMAINS)
+        writers = [pubsub.writer(0, "apart", domain=domain, qos=qos) for domain in (0, 1)]
+        readers = [pubsub.reader(1, "apart", domain=domain, qos=qos) for domain in (0, 1)]
+        pubsub.meet()
+        sent = [pubsub.send(writer, asks.DOMAINS.messages, pace_ns=1_000_000) for writer in writers]
         same_domain = [(readers[number], writers[number]) for number in (0, 1)]
         cross_domain = [(readers[number], writers[1 - number]) for number in (0, 1)]
-        accounts = stage.settled(same_domain, min(len(result.accepted) for result in sent))
+        accounts = pubsub.settled(same_domain, min(len(result.accepted) for result in sent))
         for number, result in enumerate(accounts):
             findings.judge(f"domain {number} hears itself", result.count > 0, "nothing came")
-        for number, result in enumerate(stage.accounts(cross_domain)):
+        for number, result in enumerate(pubsub.accounts(cross_domain)):
             crossed = result.count + result.probes
             findings.judge(
                 f"domain {number} does not hear the other", crossed == 0, f"{crossed} messages came"

@@ -13,7 +13,7 @@ from typing import get_args
 from lagometer.conformance import asks
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import MEET_S, PAUSE_S, Endpoint, NotMet, Stage
+from lagometer.conformance.pubsub import MEET_S, PAUSE_S, Endpoint, NotMet, PubSub
 from lagometer.run.companions.certificates import Authority
 from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity, Kind
 
@@ -34,8 +34,8 @@ def check_security(subject: Subject, findings: Findings) -> None:
                     role: written(authority, kind, Path(folder) / f"role-{role}", role)
                     for role, authority in ((0, own_authority), (1, own_authority), (2, other_authority))
                 }
-            with Stage(subject, roles=4, security=security) as stage:
-                _check_kind(stage, kind, findings)
+            with PubSub(subject, roles=4, security=security) as pubsub:
+                _check_kind(pubsub, kind, findings)
 
 
 def written(authority: Authority, kind: Kind, folder: Path, role: int) -> dict[str, str]:
@@ -56,20 +56,20 @@ def written(authority: Authority, kind: Kind, folder: Path, role: int) -> dict[s
     }
 
 
-def _check_kind(stage: Stage, kind: Kind, findings: Findings) -> None:
-    qos = stage.qos_of(asks.SECURITY)
-    writer, reader = stage.writer(0, TOPIC, qos=qos), stage.reader(1, TOPIC, qos=qos)
-    stage.meet()
+def _check_kind(pubsub: PubSub, kind: Kind, findings: Findings) -> None:
+    qos = pubsub.qos_of(asks.SECURITY)
+    writer, reader = pubsub.writer(0, TOPIC, qos=qos), pubsub.reader(1, TOPIC, qos=qos)
+    pubsub.meet()
     findings.judge(f"{kind}: two participants with certificates of one authority meet", True)
-    sent = stage.deliver(writer, [reader], asks.SECURITY.messages, qos)
-    (account,) = stage.settled([(reader, writer)], len(sent.accepted))
+    sent = pubsub.deliver(writer, [reader], asks.SECURITY.messages, qos)
+    (account,) = pubsub.settled([(reader, writer)], len(sent.accepted))
     findings.judge(
         f"{kind}: what was sent arrives",
         account.count == len(sent.accepted) > 0 and not account.trouble,
         account.trouble or f"{account.count} of {len(sent.accepted)} arrived",
     )
     for role in MEMBERS:
-        description = json.loads(stage.peer(role).do("describe", id=stage.context(role))["text"])
+        description = json.loads(pubsub.peer(role).do("describe", id=pubsub.context(role))["text"])
         kind_in_force = description.get("settings", {}).get("security", {}).get("value")
         findings.judge(
             f"{kind}: participant {role} says that it is in force",
@@ -77,29 +77,29 @@ def _check_kind(stage: Stage, kind: Kind, findings: Findings) -> None:
             f"it says {kind_in_force}",
         )
     for role, stranger in STRANGERS.items():
-        stranger_endpoints = (stage.writer(role, TOPIC, qos=qos), stage.reader(role, TOPIC, qos=qos))
+        stranger_endpoints = (pubsub.writer(role, TOPIC, qos=qos), pubsub.reader(role, TOPIC, qos=qos))
         pairs = {
             f"{stranger} hears nothing": (stranger_endpoints[1], writer),
             f"{stranger} is not heard": (reader, stranger_endpoints[0]),
         }
-        for name, count in _probes(stage, pairs).items():
+        for name, count in _probes(pubsub, pairs).items():
             findings.judge(f"{kind}: {name}", count == 0, f"{count} probes came through")
 
 
-def _probes(stage: Stage, pairs: Mapping[str, tuple[Endpoint, Endpoint]]) -> dict[str, int]:
+def _probes(pubsub: PubSub, pairs: Mapping[str, tuple[Endpoint, Endpoint]]) -> dict[str, int]:
     """The number of probes each pair exchanged, a little after a pair created later has matched."""
-    qos = stage.qos_of(asks.SECURITY)
-    topic = f"after_{len(stage.streams_heard())}"
-    control = (stage.reader(1, topic, qos=qos), stage.writer(0, topic, qos=qos))
+    qos = pubsub.qos_of(asks.SECURITY)
+    topic = f"after_{len(pubsub.streams_heard())}"
+    control = (pubsub.reader(1, topic, qos=qos), pubsub.writer(0, topic, qos=qos))
     until_s: float | None = None
     latest_s = time.monotonic() + MEET_S
     while until_s is None or time.monotonic() < until_s:
-        stage.probe()
-        (control_account,) = stage.accounts([control])
+        pubsub.probe()
+        (control_account,) = pubsub.accounts([control])
         if control_account.probes and until_s is None:
             until_s = time.monotonic() + SILENT_S
         if until_s is None and time.monotonic() > latest_s:
             raise NotMet(f"two secured participants did not hear each other on {topic}")
         time.sleep(PAUSE_S)
-    accounts = stage.accounts(list(pairs.values()))
+    accounts = pubsub.accounts(list(pairs.values()))
     return {name: account.probes for name, account in zip(pairs, accounts, strict=True)}

@@ -11,7 +11,7 @@ from typing import Any
 from lagometer.conformance import asks
 from lagometer.conformance.bench import Refused, Subject
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import Stage
+from lagometer.conformance.pubsub import PubSub
 from lagometer.store.in_force import confirmation
 from lagometer.study.sidecar import Option, OptionValue
 
@@ -165,17 +165,17 @@ def settings_with(subject: Subject, options: dict[str, Any]) -> Told:
     within_process = any(
         key in known and value in known[key].within_process for key, value in options.items()
     )
-    with Stage(replace(subject, options={**subject.options, **options})) as stage:
-        qos = stage.qos_of(asks.SETTINGS)
-        writer, reader = stage.writer(0, "settings", qos=qos), stage.reader(1, "settings", qos=qos)
+    with PubSub(replace(subject, options={**subject.options, **options})) as pubsub:
+        qos = pubsub.qos_of(asks.SETTINGS)
+        writer, reader = pubsub.writer(0, "settings", qos=qos), pubsub.reader(1, "settings", qos=qos)
         if not within_process:
-            stage.meet()
+            pubsub.meet()
         settings = {}
         for role, name, object_id in (
-            (0, "context", stage.context(0)),
+            (0, "context", pubsub.context(0)),
             (0, "writer", writer.id),
             (1, "reader", reader.id),
         ):
-            description = json.loads(stage.peer(role).do("describe", id=object_id)["text"])
+            description = json.loads(pubsub.peer(role).do("describe", id=object_id)["text"])
             settings[name] = {**(description.get("settings") or {}), TRANSPORT: description.get("transport")}
         return settings

@@ -10,7 +10,7 @@ from lagometer.conformance.abilities import ABILITIES, NAMES, Ability
 from lagometer.conformance.bench import UNSUPPORTED, PeerFailure, Refused, Subject
 from lagometer.conformance.findings import AdapterReport, Findings, Result
 from lagometer.conformance.manual import Manual, manual_of
-from lagometer.conformance.stage import NotMet
+from lagometer.conformance.pubsub import NotMet
 from lagometer.errors import LagometerError
 from lagometer.study.adapters import probe
 

@@ -10,7 +10,7 @@ from typing import Any
 from lagometer.conformance.asks import USUAL_DEPTH
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
-from lagometer.conformance.stage import Stage
+from lagometer.conformance.pubsub import PubSub
 from lagometer.run.campaign import Assignment, CampaignRun
 from lagometer.store.reader import open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
@@ -22,11 +22,11 @@ def check_output(subject: Subject, findings: Findings) -> None:
     Valid means that every line of the protocol was understood, nothing is left behind, and the adapter's
     claimed transport is the one observed from outside (docs/methodology/noise.md).
     """
-    with Stage(subject) as stage:
-        writer, _ = stage.writer(0, "print"), stage.reader(1, "print")
-        stage.meet()
-        stage.send(writer, 10)
-        printed = stage.peer(0).do("held")["printed_bytes"]
+    with PubSub(subject) as pubsub:
+        writer, _ = pubsub.writer(0, "print"), pubsub.reader(1, "print")
+        pubsub.meet()
+        pubsub.send(writer, 10)
+        printed = pubsub.peer(0).do("held")["printed_bytes"]
     findings.note("standard output", f"{printed} bytes were printed there" if printed else "nothing printed")
     for dispatch in subject.adapter.sidecar.abilities.dispatch:
         rows, problems = _trial(subject, dispatch)

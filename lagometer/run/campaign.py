@@ -23,7 +23,7 @@ from lagometer.run.results.campaign_files import Results
 from lagometer.run.results.trial_store import Finished, TrialStore
 from lagometer.run.trial import Trial, TrialRunner
 from lagometer.run.tuned import put_machine_back
-from lagometer.run.wakeup import FloorError, floor_ns, write_floor
+from lagometer.run.wakeup import WakeupError, wakeup_duration_ns, write_wakeup
 from lagometer.run.worker.conductor import Conductor
 from lagometer.stats.cell.campaign_estimates import make_estimates
 from lagometer.stats.cell.long_trials import known_of, long_checks
@@ -137,7 +137,7 @@ class CampaignRun:
     def _carry_out(self, events: EventLog) -> None:
         try:
             with Interruption() as interruption:
-                self._measure_floor(interruption)
+                self._measure_wakeup(interruption)
                 self._run_trials(Conductor(interruption, events), interruption)
         except BaseException as error:
             self.tally.interrupted = isinstance(error, Interrupted)
@@ -147,13 +147,13 @@ class CampaignRun:
         self._finish()
         self._write_estimates()
 
-    def _measure_floor(self, interruption: Interruption) -> None:
+    def _measure_wakeup(self, interruption: Interruption) -> None:
         """Writes floor.json. A campaign is as good without it, so a failure is only a warning."""
         study = self._assignment.study
         try:
-            duration_ns = floor_ns(study, self._assignment.cells, self._assignment.max_s)
-            write_floor(self._assignment.directory, worker_path(), duration_ns, study.priority, interruption)
-        except FloorError as error:
+            duration_ns = wakeup_duration_ns(study, self._assignment.cells, self._assignment.max_s)
+            write_wakeup(self._assignment.directory, worker_path(), duration_ns, study.priority, interruption)
+        except WakeupError as error:
             self.tally.warnings.append(f"no machine floor: {error}")
 
     def _write_estimates(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from lagometer.run.order import control_cell, long_trial_cells, long_trial_ns
-from lagometer.run.wakeup import floor_ns
+from lagometer.run.wakeup import wakeup_duration_ns
 from lagometer.stats.interval.sequential import trials_for
 from lagometer.stats.interval.stopping import Bounds
 from lagometer.store import format as form
@@ -82,11 +82,11 @@ def predict(
         counts.append(count)
     blocks = (study.fewest_trials(), max(counts, default=0), study.most_trials())
     beside_s = [_beside_s(study, cells, adapters, number, experience) for number in blocks]
-    floor_s = floor_ns(study, cells) / NS_PER_S
+    wakeup_s = wakeup_duration_ns(study, cells) / NS_PER_S
     return Prediction(
-        seconds=expected + beside_s[1] + floor_s,
-        least_s=least + beside_s[0] + floor_s,
-        most_s=most + beside_s[2] + floor_s,
+        seconds=expected + beside_s[1] + wakeup_s,
+        least_s=least + beside_s[0] + wakeup_s,
+        most_s=most + beside_s[2] + wakeup_s,
         trials=sum(counts),
         earlier=directory if earlier is not None and experience.overhead_s else None,
     )

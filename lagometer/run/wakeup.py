@@ -34,8 +34,8 @@ SHARE = 0.1
 LEAST_NS, MOST_NS = NS_PER_S // 10, 10 * NS_PER_S
 
 
-class FloorError(Exception):
-    """The floor could not be measured. Says what the worker reported."""
+class WakeupError(Exception):
+    """The wake-up latency could not be measured. Says what the worker reported."""
 
 
 class _Core(BaseModel):
@@ -59,8 +59,11 @@ class _WakeUp(BaseModel):
     warnings: list[str]
 
 
-def floor_ns(study: Study, cells: Sequence[Cell], max_s: float | None = None) -> int:
-    """How long to measure the floor of this campaign; 0 to skip it. max_s: the time limit of the campaign."""
+def wakeup_duration_ns(study: Study, cells: Sequence[Cell], max_s: float | None = None) -> int:
+    """How long to measure the wake-up latency for this campaign; 0 to skip it.
+
+    max_s: the time limit of the campaign.
+    """
     if study.machine_floor_ns is not None:
         return study.machine_floor_ns
     campaign_ns = float(least_ns(study, cells))
@@ -69,25 +72,25 @@ def floor_ns(study: Study, cells: Sequence[Cell], max_s: float | None = None) ->
     return min(max(LEAST_NS, round(campaign_ns * SHARE)), MOST_NS)
 
 
-def write_floor(
+def write_wakeup(
     directory: Path, worker: Path, duration_ns: int, priority: int, interruption: Interruption
 ) -> None:
-    """Measures the floor and writes floor.json, unless it is there already.
+    """Measures the wake-up latency and writes floor.json, unless it is there already.
 
-    Raises `FloorError`, `CannotStore`, `Interrupted`.
+    Raises `WakeupError`, `CannotStore`, `Interrupted`.
     """
     path = directory / form.FLOOR
     if duration_ns == 0 or path.exists():
         return
-    floor = measure_floor(worker, duration_ns, priority, interruption)
+    measured = measure_wakeup(worker, duration_ns, priority, interruption)
     with storing(path):
-        form.write_json_atomic(floor, path)
+        form.write_json_atomic(measured, path)
 
 
-def measure_floor(
+def measure_wakeup(
     worker: Path, duration_ns: int, priority: int, interruption: Interruption
 ) -> dict[str, Any]:
-    """Returns floor.json in the form of docs/FORMAT.md. Raises `FloorError`, `Interrupted`."""
+    """Returns floor.json in the form of docs/FORMAT.md. Raises `WakeupError`, `Interrupted`."""
     measured = datetime.now(timezone.utc).isoformat(timespec="seconds")
     load, before = load_now(), ticks_now()
     duration_ms = max(1, duration_ns // 1_000_000)
@@ -98,7 +101,7 @@ def measure_floor(
     try:
         wake_up = _WakeUp.model_validate_json(text)
     except ValidationError as error:
-        raise FloorError(f"{worker} --wake-up printed {text[:200]!r}, which is not a valid floor") from error
+        raise WakeupError(f"{worker} --wake-up printed {text[:200]!r}, which is not a valid floor") from error
     return {
         "measured": measured,
         "policy": wake_up.policy,
@@ -123,7 +126,7 @@ def _said(command: Sequence[str], seconds: float, interruption: Interruption) ->
             start_new_session=True,  # we handle Ctrl-C on the terminal
         )
     except OSError as error:
-        raise FloorError(f"{command[0]} can't be started: {error.strerror}") from error
+        raise WakeupError(f"{command[0]} can't be started: {error.strerror}") from error
     assert process.stdout is not None
     deadline_s = time.monotonic() + seconds + GRACE_S
     text, ended = b"", False
@@ -134,7 +137,7 @@ def _said(command: Sequence[str], seconds: float, interruption: Interruption) ->
             ready, _, _ = select.select(watched, [], [], max(0.0, remaining_s))
             interruption.check()
             if not ready:
-                raise FloorError(f"{command[0]} --wake-up did not end within {seconds + GRACE_S:.1f} s")
+                raise WakeupError(f"{command[0]} --wake-up did not end within {seconds + GRACE_S:.1f} s")
             piece = os.read(watched[0], 65536) if watched[0] in ready else None
             if piece == b"":
                 ended = True
@@ -146,7 +149,8 @@ def _said(command: Sequence[str], seconds: float, interruption: Interruption) ->
         process.wait()
         process.stdout.close()
     if process.returncode != 0:
-        raise FloorError(f"{command[0]} --wake-up failed: {json.dumps(text.decode(errors='replace')[-300:])}")
+        end = json.dumps(text.decode(errors="replace")[-300:])
+        raise WakeupError(f"{command[0]} --wake-up failed: {end}")
     return text
 
 

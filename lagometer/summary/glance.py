@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign at a glance: each adapter, end to end, as a multiple of the machine's floor, and its costs."""
+"""A campaign at a glance: each adapter, end to end, as a multiple of the fastest bare transport."""
 
 from __future__ import annotations
 

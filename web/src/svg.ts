@@ -4,6 +4,7 @@
 /** SVG's namespace as the browser knows it: written out here, every report would contain a URL. */
 function svgSpace(): string {
   const template = document.createElement("template");
+  // eslint-disable-next-line no-restricted-properties -- a constant
   template.innerHTML = "<svg></svg>";
   return template.content.firstElementChild?.namespaceURI ?? "";
 }

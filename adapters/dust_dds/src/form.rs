@@ -77,6 +77,27 @@ impl Form {
     }
 }
 
+/// `self.make::<M>()` with the type `M` that belongs to a form.
+macro_rules! for_form {
+    ($form:expr, $object:ident.$make:ident) => {
+        match $form {
+            $crate::form::Form::Bytes => $object.$make::<$crate::message::Bytes>(),
+            $crate::form::Form::Fixed64 => $object.$make::<$crate::form::Fixed64>(),
+            $crate::form::Form::Fixed1024 => $object.$make::<$crate::form::Fixed1024>(),
+            $crate::form::Form::Fixed65536 => $object.$make::<$crate::form::Fixed65536>(),
+            $crate::form::Form::Message(message) => match message {
+                ::lagometer_adapter::Ros2Message::String => $object.$make::<$crate::message::Text>(),
+                ::lagometer_adapter::Ros2Message::Image => $object.$make::<$crate::message::Image>(),
+                ::lagometer_adapter::Ros2Message::Imu => $object.$make::<$crate::message::Imu>(),
+                ::lagometer_adapter::Ros2Message::PointCloud2 => {
+                    $object.$make::<$crate::message::PointCloud2>()
+                }
+            },
+        }
+    };
+}
+pub(crate) use for_form;
+
 #[cfg(test)]
 mod tests {
     use super::*;

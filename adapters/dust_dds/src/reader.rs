@@ -14,14 +14,13 @@ use dust_dds::infrastructure::sample_info::{ANY_INSTANCE_STATE, ANY_SAMPLE_STATE
 use dust_dds::infrastructure::status::{StatusKind, NO_STATUS};
 use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{
-    Description, Dispatch, Doing, Endpoint, Error, Matched, Reader, Result, Ros2Message, Sample, Signalled,
-    Status, View,
+    Description, Dispatch, Doing, Endpoint, Error, Matched, Reader, Result, Sample, Signalled, Status, View,
 };
 
 use crate::blocking::block_on;
 use crate::context::{DustContext, Participant, SharedParticipant};
-use crate::form::{Fixed1024, Fixed64, Fixed65536, Form};
-use crate::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
+use crate::form::{for_form, Form};
+use crate::message::Message;
 use crate::quality;
 
 /// What a reader of any of the types does.
@@ -135,16 +134,7 @@ impl Reader for DustReader {
     type Sample = DustSample;
 
     fn enable(&mut self) -> Result<()> {
-        let reader = match self.form {
-            Form::Bytes => self.made::<Bytes>()?,
-            Form::Fixed64 => self.made::<Fixed64>()?,
-            Form::Fixed1024 => self.made::<Fixed1024>()?,
-            Form::Fixed65536 => self.made::<Fixed65536>()?,
-            Form::Message(Ros2Message::String) => self.made::<Text>()?,
-            Form::Message(Ros2Message::Image) => self.made::<Image>()?,
-            Form::Message(Ros2Message::Imu) => self.made::<Imu>()?,
-            Form::Message(Ros2Message::PointCloud2) => self.made::<PointCloud2>()?,
-        };
+        let reader = for_form!(self.form, self.made)?;
         if let Some(awaited) = &self.awaited {
             let condition = reader.data_available().doing("asking for a reader's status condition")?;
             let _ = awaited.condition.set(condition);

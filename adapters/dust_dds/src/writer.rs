@@ -10,14 +10,13 @@ use dust_dds::infrastructure::qos::{DataWriterQos, QosKind};
 use dust_dds::infrastructure::status::NO_STATUS;
 use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{
-    Counters, Description, Doing, Endpoint, Error, Matched, PayloadType, Result, Ros2Message, Sent, Status,
-    Writer,
+    Counters, Description, Doing, Endpoint, Error, Matched, PayloadType, Result, Sent, Status, Writer,
 };
 
 use crate::blocking::block_on;
 use crate::context::{DustContext, Participant, SharedParticipant};
-use crate::form::{Fixed1024, Fixed64, Fixed65536, Form};
-use crate::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
+use crate::form::{for_form, Form};
+use crate::message::Message;
 use crate::quality;
 
 /// What a writer of any of the types does.
@@ -84,16 +83,7 @@ impl Writer for DustWriter {
     type Loan = Places;
 
     fn enable(&mut self) -> Result<()> {
-        let writer = match self.form {
-            Form::Bytes => self.made::<Bytes>()?,
-            Form::Fixed64 => self.made::<Fixed64>()?,
-            Form::Fixed1024 => self.made::<Fixed1024>()?,
-            Form::Fixed65536 => self.made::<Fixed65536>()?,
-            Form::Message(Ros2Message::String) => self.made::<Text>()?,
-            Form::Message(Ros2Message::Image) => self.made::<Image>()?,
-            Form::Message(Ros2Message::Imu) => self.made::<Imu>()?,
-            Form::Message(Ros2Message::PointCloud2) => self.made::<PointCloud2>()?,
-        };
+        let writer = for_form!(self.form, self.made)?;
         self.facts.writer.set(writer).map_err(|_| Error::invalid("a writer enabled twice"))
     }
 

@@ -69,8 +69,8 @@ def command(
 ) -> int:
     """Print what a campaign measured: a row per cell, trial and edge; what failed or was excluded, and why.
 
-    A campaign with several adapters also shows them at a glance, as multiples of the machine's own floor. For
-    cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's floor, the
+    A campaign with several adapters also shows them at a glance, as multiples of the fastest bare transport.
+    For cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's floor, the
     control and the long trials if there are any. Latency is publish to taken. `-` is a quantile with fewer
     than 10 samples beyond it. Deadlines, losses, and load beside the workers have tables of their own.
 
@@ -209,13 +209,13 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.estimates import render_beside, render_estimates
     from lagometer.cli.show.feasibility import render_feasibility
     from lagometer.cli.show.findings import render_findings
-    from lagometer.cli.show.floor import render_floor
     from lagometer.cli.show.glance import render_glance
     from lagometer.cli.show.layers import render_cell_layers, render_layers
     from lagometer.cli.show.node_costs import render_node_costs
     from lagometer.cli.show.noise import render_lost, render_noise
     from lagometer.cli.show.saturated import render_saturated
     from lagometer.cli.show.scheduling import render_scheduling
+    from lagometer.cli.show.wakeup import render_wakeup
     from lagometer.cli.show.wire import render_wire
     from lagometer.stats.cell.preempted import with_noise_of_campaign
     from lagometer.summary.answer import answers
@@ -238,7 +238,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     if unfiltered:
         render_glance(summary.glance, console)
     render_estimates(campaign, console, edge, cell)
-    render_floor(summary, console)
+    render_wakeup(summary, console)
     render_beside(campaign, console)
     render_daemons(campaign, console, {row["cell"] for row in valid})
     render_cells(summary, console, edge, cell)

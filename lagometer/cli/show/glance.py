@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The campaign at a glance in the terminal: each adapter as a multiple of the machine's own floor."""
+"""The campaign at a glance in the terminal: each adapter as a multiple of the fastest bare transport."""
 
 from __future__ import annotations
 

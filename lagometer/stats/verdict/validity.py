@@ -64,6 +64,7 @@ WORSE = {
     "lost": "lost-keep-all",
     "reordered": "reordered-reliable",
 }  # the reason that makes a warning redundant
+# What to do about each is said by a finding (lagometer/summary/findings/), which also has the numbers.
 WARNINGS = {
     "lost": "messages were lost (BEST_EFFORT)",
     "overwritten": "messages were dropped before they were taken (RELIABLE with KEEP_LAST or a lifespan)",

@@ -82,6 +82,14 @@ COUNTED = (
         "docs/methodology/messages.md",
     ),
     Counted(
+        "resent",
+        "sent-again",
+        "a closed loop got no reply in time and sent again",
+        "{count} of {sent} messages",
+        "use `reliability: reliable`, lower the rate, or make messages smaller: some are lost or very late",
+        "docs/methodology/messages.md",
+    ),
+    Counted(
         "event_lost",
         "middleware-noticed-loss",
         "the middleware itself reported to a reader that messages were lost",

@@ -10,14 +10,14 @@ import pytest
 
 from lagometer.installation import worker_path
 from lagometer.run.interruption import Interruption
-from lagometer.run.wakeup import measure_floor
+from lagometer.run.wakeup import measure_wakeup
 
 pytestmark = pytest.mark.alone
 
 
 def test_every_cpu_is_woken_every_millisecond() -> None:
     with Interruption() as interruption:
-        floor = measure_floor(worker_path(), 200_000_000, 20, interruption)
+        floor = measure_wakeup(worker_path(), 200_000_000, 20, interruption)
     assert [core["cpu"] for core in floor["cores"]] == sorted(os.sched_getaffinity(0))
     assert floor["policy"] in ("fifo", "other")
     assert floor["duration_s"] == 0.2
@@ -33,7 +33,7 @@ def test_only_the_cpus_that_may_be_used_are_measured() -> None:
     os.sched_setaffinity(0, {only})
     try:
         with Interruption() as interruption:
-            floor = measure_floor(worker_path(), 20_000_000, 20, interruption)
+            floor = measure_wakeup(worker_path(), 20_000_000, 20, interruption)
     finally:
         os.sched_setaffinity(0, before)
     assert [core["cpu"] for core in floor["cores"]] == [only]

@@ -8,12 +8,15 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from study_adapters import write_adapters
 
 from lagometer import __version__
+from lagometer.cli.main import main
 from lagometer.errors import LagometerError
 
 pytestmark = pytest.mark.by_turn
@@ -29,28 +32,63 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def lagometer(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+class Ended(NamedTuple):
+    """What a command left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def lagometer(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ended]:
+    """Runs a command in this process. A test of streams needs another one."""
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setenv("LAGOMETER_ADAPTER_PATH", str(folder))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> Ended:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert isinstance(ended.value.code, int)
+        return Ended(ended.value.code, *capsys.readouterr())
+
+    return run
+
+
+def as_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "lagometer.cli.main", *arguments],
         capture_output=True,
         text=True,
         cwd=REPOSITORY,
-        env={**os.environ, "LAGOMETER_ADAPTER_PATH": str(folder), "COLUMNS": "200", **environment},
+        env={**os.environ, "LAGOMETER_ADAPTER_PATH": str(folder)},
     )
 
 
-def test_help_and_version(folder: Path) -> None:
-    help_text = lagometer(folder, "--help")
+def test_the_code_of_a_process_is_that_of_its_command(folder: Path) -> None:
+    shown = as_process(folder, "--version")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"lagometer {__version__}\n", "")
+    wrong = as_process(folder, "plna")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "Did you mean 'plan'?" in wrong.stderr
+
+
+def test_help_and_version(lagometer: Callable[..., Ended]) -> None:
+    help_text = lagometer("--help")
     assert help_text.returncode == 0
     for command in ("adapters", "doctor", "plan", "run", "measure", "show", "report"):
         assert command in help_text.stdout
-        of_command = lagometer(folder, command, "--help")
+        of_command = lagometer(command, "--help")
         assert of_command.returncode == 0
         assert "Example: lagometer" in of_command.stdout
         assert "--json" in of_command.stdout
     for error in LagometerError.__subclasses__():
         assert f" {error.exit_code} " in help_text.stdout
-    assert lagometer(folder, "--version").stdout == f"lagometer {__version__}\n"
+    assert lagometer("--version").stdout == f"lagometer {__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -68,10 +106,10 @@ def test_help_and_version(folder: Path) -> None:
     ],
 )
 def test_wrong_usage_exits_2_with_one_line_and_no_traceback(
-    folder: Path, arguments: list[str], said: str
+    lagometer: Callable[..., Ended], arguments: list[str], said: str
 ) -> None:
     for json_flag in ([], ["--json"]):
-        result = lagometer(folder, *arguments, *json_flag)
+        result = lagometer(*arguments, *json_flag)
         assert result.returncode == 2
         assert said in result.stderr
         assert "Traceback" not in result.stderr
@@ -83,14 +121,17 @@ def test_wrong_usage_exits_2_with_one_line_and_no_traceback(
             assert result.stdout == ""
 
 
-def test_nothing_set_up_has_a_code_of_its_own(folder: Path, tmp_path: Path) -> None:
-    result = lagometer(folder, "adapters", LAGOMETER_WORKER=str(tmp_path / "absent"))
+def test_nothing_set_up_has_a_code_of_its_own(
+    lagometer: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAGOMETER_WORKER", str(tmp_path / "absent"))
+    result = lagometer("adapters")
     assert result.returncode == 6
     assert "LAGOMETER_WORKER" in result.stderr
 
 
-def test_plan_prints_cells_exclusions_and_time(folder: Path) -> None:
-    result = lagometer(folder, "plan", TINY)
+def test_plan_prints_cells_exclusions_and_time(lagometer: Callable[..., Ended]) -> None:
+    result = lagometer("plan", TINY)
     assert result.returncode == 0
     assert "  cyclonedds/pipeline-3/64B/200Hz/reliable/process-per-node\n" in result.stdout
     assert "  not built: libfastrtps-dev is not installed\n" in result.stdout
@@ -98,8 +139,8 @@ def test_plan_prints_cells_exclusions_and_time(folder: Path) -> None:
     assert "about" in result.stdout
 
 
-def test_plan_as_json_is_one_object(folder: Path) -> None:
-    result = lagometer(folder, "plan", TINY, "--json", "--select", "*/64B/*", "--skip", "cyclonedds*")
+def test_plan_as_json_is_one_object(lagometer: Callable[..., Ended]) -> None:
+    result = lagometer("plan", TINY, "--json", "--select", "*/64B/*", "--skip", "cyclonedds*")
     plan = json.loads(result.stdout)
     assert result.stdout.count("\n") == 1
     assert plan["predicted_s"] > 0
@@ -108,31 +149,32 @@ def test_plan_as_json_is_one_object(folder: Path) -> None:
     assert all(item["reason"] for item in plan["excluded"])
 
 
-def test_the_plan_of_a_worker_stands_on_its_own(folder: Path) -> None:
+def test_the_plan_of_a_worker_stands_on_its_own(lagometer: Callable[..., Ended]) -> None:
     cell = "cyclonedds/pipeline-3/64B/200Hz/reliable/process-per-node"
-    result = lagometer(folder, "plan", TINY, "--worker", cell, "1")
+    result = lagometer("plan", TINY, "--worker", cell, "1")
     assert result.stdout.count("\n") == 1
     plan = json.loads(result.stdout)
     assert (plan["standalone"], plan["cell"], plan["worker"]["name"]) == (True, cell, "relay-1")
-    beyond = lagometer(folder, "plan", TINY, "--worker", cell, "3")
+    beyond = lagometer("plan", TINY, "--worker", cell, "3")
     assert beyond.returncode == 2
     assert "its workers are 0 to 2" in beyond.stderr
 
 
 @pytest.mark.parametrize("pair", ["cyclonedds+fastdds", "fastdds+cyclonedds"])
-def test_measure_takes_a_pair_of_adapters(folder: Path, pair: str) -> None:
-    result = lagometer(folder, "measure", pair)
+def test_measure_takes_a_pair_of_adapters(lagometer: Callable[..., Ended], pair: str) -> None:
+    result = lagometer("measure", pair)
     assert result.returncode == 4, result.stderr  # only because one of them is not built here
     assert "libfastrtps-dev is not installed" in result.stderr
 
 
-def test_adapters_says_why_not(folder: Path, tmp_path: Path) -> None:
+def test_adapters_says_why_not(
+    lagometer: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worker = tmp_path / "worker"
     worker.write_text("""#!/bin/sh\necho '{"version": "9.8"}'\n""")
     worker.chmod(0o755)
-    rows = json.loads(lagometer(folder, "adapters", "--json", LAGOMETER_WORKER=str(worker)).stdout)[
-        "adapters"
-    ]
+    monkeypatch.setenv("LAGOMETER_WORKER", str(worker))
+    rows = json.loads(lagometer("adapters", "--json").stdout)["adapters"]
     by_name = {row["name"]: row for row in rows}
     assert (by_name["shm"]["built"], by_name["shm"]["version"], by_name["shm"]["reason"]) == (
         True,
@@ -141,7 +183,7 @@ def test_adapters_says_why_not(folder: Path, tmp_path: Path) -> None:
     )
     assert by_name["fastdds"]["built"] is False
     assert by_name["fastdds"]["reason"] == "not built: libfastrtps-dev is not installed"
-    table = lagometer(folder, "adapters", LAGOMETER_WORKER=str(worker)).stdout
+    table = lagometer("adapters").stdout
     assert "9.8" in table
     assert "libfastrtps-dev" in table
 

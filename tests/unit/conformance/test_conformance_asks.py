@@ -159,5 +159,5 @@ def test_no_check_asks_for_more_than_its_ability_says() -> None:
         for own in ("depth=", "blocking_ns=1", "blocking_ns=5"):
             lines = [line for line in text.splitlines() if own in line and "asks." not in line]
             # Of transient_local, both: within asks.TRANSIENT_LOCAL.
-            allowed = ("depth=4 * early_count", "stage.qos(depth=1, durability=")
+            allowed = ("depth=4 * early_count", "pubsub.qos(depth=1, durability=")
             assert [line for line in lines if not any(each in line for each in allowed)] == [], path.name

@@ -38,9 +38,9 @@ from lagometer.conformance.matrix import (
     stale_in_verdicts,
     write_table,
 )
+from lagometer.conformance.pubsub import Account, Sent
 from lagometer.conformance.scale_checks import fairness
 from lagometer.conformance.settings_checks import differing, other_values
-from lagometer.conformance.stage import Account, Sent
 from lagometer.conformance.suite import examine
 from lagometer.errors import BadInput
 from lagometer.installation import conformance_command

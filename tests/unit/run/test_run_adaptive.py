@@ -14,7 +14,7 @@ from lagometer.run.adaptive import Stopping
 from lagometer.run.order import blocks, control_cell, long_trial_cells, long_trial_ns
 from lagometer.run.prediction import predict, trials_of
 from lagometer.run.results.trial_store import Finished
-from lagometer.run.wakeup import floor_ns
+from lagometer.run.wakeup import wakeup_duration_ns
 from lagometer.stats.interval.confidence import Numbers
 from lagometer.stats.interval.sequential import Rule
 from lagometer.stats.interval.stopping import Bounds, CellProgress
@@ -198,7 +198,7 @@ def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter], tmp_path
     assert found.seconds == found.least_s == found.most_s > len(cells) * 3 * fixed.trial_ns() / 1e9
     assert (found.trials, found.earlier) == (12, None)
     floorless = predict(study(trials=3, machine_floor="off"), cells, adapters, tmp_path)
-    assert found.seconds - floorless.seconds == pytest.approx(floor_ns(fixed, cells) / 1e9)
+    assert found.seconds - floorless.seconds == pytest.approx(wakeup_duration_ns(fixed, cells) / 1e9)
     longer = predict(study(trials=3, machine_floor="7s"), cells, adapters, tmp_path)
     assert longer.seconds - floorless.seconds == pytest.approx(7)
     adaptive = study(precision="5%", trials_max=20, control="none")

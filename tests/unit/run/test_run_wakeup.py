@@ -13,7 +13,14 @@ import pytest
 
 from lagometer.errors import Interrupted
 from lagometer.run.interruption import Interruption
-from lagometer.run.wakeup import LEAST_NS, MOST_NS, FloorError, floor_ns, measure_floor, write_floor
+from lagometer.run.wakeup import (
+    LEAST_NS,
+    MOST_NS,
+    WakeupError,
+    measure_wakeup,
+    wakeup_duration_ns,
+    write_wakeup,
+)
 from lagometer.store import machine
 from lagometer.study import Study, study_from_mapping
 from lagometer.study.adapter import Adapter
@@ -48,7 +55,7 @@ def test_a_study_names_a_time_or_a_word(text: str, wanted_ns: int | None) -> Non
 def test_by_itself_it_takes_ten_seconds_or_a_tenth_of_the_campaign(adapters: dict[str, Adapter]) -> None:
     def automatic(**keys: object) -> int:
         plan = study(**keys)
-        return floor_ns(plan, expand(plan, adapters, (0, 1)).cells)
+        return wakeup_duration_ns(plan, expand(plan, adapters, (0, 1)).cells)
 
     assert automatic(duration="100ms", trials=1) == LEAST_NS
     assert automatic(duration="1s", trials=10_000) == MOST_NS == 10**10
@@ -56,8 +63,8 @@ def test_by_itself_it_takes_ten_seconds_or_a_tenth_of_the_campaign(adapters: dic
     assert between_ns == round(20 * 2.65e9 / 10)
     plan = study(duration="1s", trials=10_000)
     cells = expand(plan, adapters, (0, 1)).cells
-    assert floor_ns(plan, cells, 30.0) == 3 * 10**9, "of the time that --max-time leaves"
-    assert floor_ns(plan, cells, 1e6) == MOST_NS
+    assert wakeup_duration_ns(plan, cells, 30.0) == 3 * 10**9, "of the time that --max-time leaves"
+    assert wakeup_duration_ns(plan, cells, 1e6) == MOST_NS
     # 100 s and more: a campaign of two minutes has the whole.
     assert automatic(duration="2s", warmup="300ms", drain="200ms", trials=46) == MOST_NS
     assert automatic(duration="100ms", machine_floor="7s") == 7 * 10**9
@@ -92,7 +99,7 @@ def test_stolen_time_is_what_the_kernel_counted_meanwhile(
     )
     worker = script(tmp_path, f"cp {later} {statistics}; echo '{json.dumps(SAID)}'")
     with Interruption() as interruption:
-        floor = measure_floor(worker, 10**7, 20, interruption)
+        floor = measure_wakeup(worker, 10**7, 20, interruption)
     assert floor["steal_share"] == (None if share is None else pytest.approx(share))
     assert floor["cores"] == [WOKEN]
 
@@ -103,10 +110,10 @@ def test_a_worker_that_cannot_is_named_with_what_it_said(tmp_path: Path) -> None
             ("echo no such option >&2; exit 2", "no such option"),
             ("echo '{\"policy\": 1}'", "which is not a valid floor"),
         ):
-            with pytest.raises(FloorError, match=wanted):
-                measure_floor(script(tmp_path, text), 10**7, 20, interruption)
-        with pytest.raises(FloorError, match="can't be started"):
-            measure_floor(tmp_path / "absent", 10**7, 20, interruption)
+            with pytest.raises(WakeupError, match=wanted):
+                measure_wakeup(script(tmp_path, text), 10**7, 20, interruption)
+        with pytest.raises(WakeupError, match="can't be started"):
+            measure_wakeup(tmp_path / "absent", 10**7, 20, interruption)
 
 
 def test_an_interruption_ends_the_measuring(tmp_path: Path) -> None:
@@ -114,11 +121,11 @@ def test_an_interruption_ends_the_measuring(tmp_path: Path) -> None:
     with Interruption() as interruption:
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(Interrupted):
-            measure_floor(worker, 10**7, 20, interruption)
+            measure_wakeup(worker, 10**7, 20, interruption)
 
 
 def test_a_floor_that_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "floor.json").write_text("{}")
     with Interruption() as interruption:
-        write_floor(tmp_path, tmp_path / "absent", 10**7, 20, interruption)
+        write_wakeup(tmp_path, tmp_path / "absent", 10**7, 20, interruption)
     assert json.loads((tmp_path / "floor.json").read_text()) == {}

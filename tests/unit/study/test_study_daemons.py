@@ -284,7 +284,7 @@ def test_what_killed_daemons_left_is_removed_and_what_is_in_use_stays(
     pattern = str(tmp_path / "broker-left-*")
     given = adapter(tmp_path / "adapters", {**BROKER, "leaves": [pattern]})
     (wanted,) = filled_daemons(given, {}, "default", "/dev/shm/x")
-    long_ago = time.time() - 10 * STALE_S
+    long_ago = time.time() - 10 * STALE_S  # noqa: TID251
     names = {kind: tmp_path / f"broker-left-{kind}" for kind in ("stale", "in-use", "young", "unlocked")}
     for kind, path in names.items():
         lock = Path(f"{path}.lock")

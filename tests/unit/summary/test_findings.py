@@ -14,6 +14,7 @@ from synthetic_campaign import Shape, write_campaign
 
 from lagometer.cli.show.command import as_json, render
 from lagometer.report.build import build_report
+from lagometer.stats.verdict.validity import WARNINGS
 from lagometer.store.reader import open_campaign
 from lagometer.study.adapters import load_adapter
 from lagometer.summary.findings.derive import RULES
@@ -135,6 +136,7 @@ FORCED: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("still-on-the-way", "4 of 100", {"row": {"censored": 4}}),
     ("sender-refused", "6 messages", {"row": {"rejected": 6}}),
+    ("sent-again", "5 of 100", {"row": {"resent": 5}}),
     ("taken-twice", "2 messages", {"row": {"duplicated": 2}, "reasons": ("duplicated: source→sink 2",)}),
     ("out-of-order", "3 messages", {"row": {"reordered": 3}}),
     ("publish-blocks", "6.00 ms", {"row": {}}),
@@ -226,6 +228,13 @@ def test_each_kind_says_the_number_and_a_fix(kind: str, number: str, given: dict
     assert number in found[kind].number
     assert found[kind].what and found[kind].fix and found[kind].source
     assert found[kind].trials == (2 if kind in ("publish-blocks", "emulated-hosts") else 1)
+
+
+@pytest.mark.parametrize("word", WARNINGS)
+def test_a_finding_says_what_to_do_about_each_warning(word: str) -> None:
+    """Except for losses where nobody read the kernel's counters: see below."""
+    cell = cell_with({word: 3} | NO_DROPS, warnings=(f"{word}: source→sink, 3 messages",))
+    assert [each.fix for each in said_of(cell).values() if each.fix]
 
 
 def test_the_page_on_findings_names_each_kind() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 QUANTILES = {"p50": "p50_ns", "p99": "p99_ns", "p99.9": "p999_ns"}
 
 
-def render_floor(summary: Summary, console: Console) -> None:
+def render_wakeup(summary: Summary, console: Console) -> None:
     """Prints the line with the floor of every tail; nothing without a floor."""
     floor, control = summary.machine_floor, summary.control
     if floor is None:
@@ -25,10 +25,10 @@ def render_floor(summary: Summary, console: Console) -> None:
         if control
         else []
     )
-    console.print(f"\n[bold]machine floor[/] {floor_text(floor, max(shares, default=None))}", soft_wrap=True)
+    console.print(f"\n[bold]machine floor[/] {wakeup_text(floor, max(shares, default=None))}", soft_wrap=True)
 
 
-def floor_text(floor: MachineFloor, stolen_most: float | None) -> str:
+def wakeup_text(floor: MachineFloor, stolen_most: float | None) -> str:
     """From the best to the worst CPU. stolen_most: the largest share of a trial's time that was stolen."""
     parts = []
     for name, field in QUANTILES.items():

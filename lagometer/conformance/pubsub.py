@@ -25,7 +25,7 @@ class NotMet(Exception):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A publisher (`stream` set) or a subscriber of the stage."""
+    """A publisher (`stream` set) or a subscriber of a check."""
 
     id: str
     role: int
@@ -66,8 +66,10 @@ class Account:
         return f"{self.damaged} damaged: {self.damage}" if self.damaged else ""
 
 
-class Stage:
-    """Roles are processes. If an adapter's messages stay within one process, all roles share it.
+class PubSub:
+    """The publishers and subscribers of one check.
+
+    Roles are processes. If an adapter's messages stay within one process, all roles share it.
 
     security: of the contexts of a role, as in a plan; a role that is not in it has none.
     """
@@ -87,7 +89,7 @@ class Stage:
         self._writers: list[Endpoint] = []
         self._names = 0
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> PubSub:
         self._bench.__enter__()
         return self
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from lagometer.cli.show.command import as_json
-from lagometer.cli.show.floor import floor_text, render_floor
+from lagometer.cli.show.wakeup import render_wakeup, wakeup_text
 from lagometer.store.reader import open_campaign
 from lagometer.summary.data import CoreFloor, MachineFloor
 from lagometer.summary.summarise import summarise
@@ -28,7 +28,7 @@ def core(cpu: int, p50_ns: float, p999_ns: float | None) -> CoreFloor:
 
 def printed(directory: Path) -> str:
     out = io.StringIO()
-    render_floor(summarise(open_campaign(directory)), Console(file=out, width=400))
+    render_wakeup(summarise(open_campaign(directory)), Console(file=out, width=400))
     return out.getvalue().strip()
 
 
@@ -47,7 +47,7 @@ def test_a_quantile_that_one_cpu_lacks_is_not_told() -> None:
     floor = MachineFloor(
         policy=None, cores=[core(0, 2_000, 9_000), core(1, 2_000, None)], duration_s=0.5, steal_share=None
     )
-    text = floor_text(floor, None)
+    text = wakeup_text(floor, None)
     assert text == (
         "a thread wakes late by p50 2.00 µs, p99 5.00 µs, at most 90.0 µs (0.5 s on 2 CPUs); stolen by a "
         "hypervisor: not known meanwhile"
