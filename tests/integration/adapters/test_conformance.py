@@ -90,6 +90,12 @@ BREAKS = [
     ("grown-host", "contract", "entry: serves a host that has grown"),
     ("beyond", "contract", "structs to fill: nothing is written beyond their size"),
     ("describe", "contract", "describe: settings with value and default, known transports"),
+    (
+        "transport",
+        "contract",
+        'known transports: transport of a context says "shm"; known are: ["process","shared-memory",',
+    ),
+    ("transport", "settings", "unix-socket, tcp, udp; did you mean 'shared-memory'?"),
     ("silent", "contract", "refuses: an unknown type"),
     ("unknown-flag", "contract", "refuses: an unknown flag of an endpoint (INVALID)"),
     ("early", "contract", "enable: nothing arrives before it"),

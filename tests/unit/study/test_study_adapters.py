@@ -131,6 +131,12 @@ def test_the_nearest_word_is_offered(tmp_path: Path, keys: tuple[str, ...], valu
         load_adapter(with_change(tmp_path, *keys, value=value))
 
 
+def test_a_transport_in_a_sidecar_is_sent_to_the_code_with_the_known_words(tmp_path: Path) -> None:
+    said = "unknown key 'transport'.*known are: process, shared-memory, .*; did you mean 'shared-memory'"
+    with pytest.raises(BadInput, match=said):
+        load_adapter(with_change(tmp_path, "transport", value={"between_processes": ["shm"]}))
+
+
 def test_all_that_is_wrong_in_a_sidecar_is_named_at_once(tmp_path: Path) -> None:
     with_change(tmp_path, "abilities", "depth", value="no")
     path = tmp_path / "cyclonedds" / "adapter.json"
