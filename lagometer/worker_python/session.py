@@ -234,6 +234,21 @@ class Session:
             if (streams := entry.missing())
         ]
 
+    def counted(self) -> list[dict[str, Any]]:
+        """Returns how many readers each publisher counted last, for the event `failed`; without those of
+        services, whose ends find each other another way."""
+        return [
+            {
+                "node": node.plan.name,
+                "topic": output.plan.topic,
+                "stream": output.plan.stream,
+                "readers": int(output.readers),
+            }
+            for node in self._nodes
+            for output in node.outputs
+            if output.plan.answers is None and output.plan.replied_on is None
+        ]
+
     def start(self, at_ns: int, stop_ns: int) -> None:
         """Sets the common start; sources stop at stop_ns."""
         self._stage.stop_ns = stop_ns

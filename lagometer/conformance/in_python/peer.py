@@ -22,6 +22,7 @@ from lagometer.worker_python.description import checked
 from lagometer.worker_python.interpreter import own_options, set_up_interpreter
 
 ORIGINS = {"loaned": 1, "native": 2, "copied": 3}  # LAGOMETER_ORIGIN_* of adapter.h
+NOT_KNOWN = 2  # `exact` of lagometer_matched
 BLOCKING_NS_DEFAULT = 1_000_000_000
 NS_PER_S = 1_000_000_000
 
@@ -76,6 +77,7 @@ class Peer:
             "heard": self._heard,
             "stall": self._stall,
             "resume": self._resume,
+            "matched": self._matched,
             "describe": self._describe,
             "origin": self._origin,
             "reopen": self._reopen,
@@ -205,6 +207,12 @@ class Peer:
     def _resume(self, order: Order) -> Answer:
         self._inboxes[order["reader"]].resume()
         return {}
+
+    def _matched(self, order: Order) -> Answer:
+        if order["id"] not in self._publishers:  # a reader in Python counts nobody
+            return {"count": 0, "exact": NOT_KNOWN}
+        with _demanded("matched_readers"):
+            return {"count": self._publishers[order["id"]].writer.matched_readers(), "exact": 0}
 
     def _describe(self, order: Order) -> Answer:
         name = order["id"]

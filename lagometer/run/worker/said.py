@@ -7,16 +7,20 @@ from collections.abc import Iterator, Sequence
 
 from lagometer.run.worker.conversation import Conversation, failure_code
 from lagometer.run.worker.messages import Failed, Ready
+from lagometer.run.worker.plan import Plan
+from lagometer.run.worker.unmatched import counted
 from lagometer.run.worker.words import text_of
 from lagometer.study.claims import wrong_claim
 
 
-def reasons_of(event: str, talk: Conversation, conversations: Sequence[Conversation]) -> Iterator[str]:
+def reasons_of(
+    event: str, talk: Conversation, conversations: Sequence[Conversation], plans: Sequence[Plan]
+) -> Iterator[str]:
     """Returns why the trial fails now that this event came; for most events there is no reason."""
     if event == "ready" and talk.ready is not None:
         yield from _wrong_claims(talk.name, talk.ready)
     if event == "failed" and talk.failed is not None:
-        yield _failure(talk.name, talk.failed, conversations)
+        yield _failure(talk.name, talk.failed, conversations, plans)
 
 
 def _wrong_claims(name: str, ready: Ready) -> Iterator[str]:
@@ -30,7 +34,8 @@ def _wrong_claims(name: str, ready: Ready) -> Iterator[str]:
             return
 
 
-def _failure(name: str, failed: Failed, conversations: Sequence[Conversation]) -> str:
+def _failure(name: str, failed: Failed, conversations: Sequence[Conversation], plans: Sequence[Plan]) -> str:
     missing = f" (missing: {', '.join(map(text_of, failed.missing))})" if failed.missing else ""
+    counts = counted(failed, plans)
     code = failure_code(failed, conversations)
-    return f"{code}: {name} in phase {failed.phase}: {failed.message}{missing}"
+    return f"{code}: {name} in phase {failed.phase}: {failed.message}{missing}{counts and f'; {counts}'}"

@@ -365,7 +365,7 @@ class TrialSteps:
             return
         for event in events:
             self._events.write("said", worker=talk.index, said=event, phase=self._phase_now())
-            for reason in reasons_of(event, talk, self._conversations):
+            for reason in reasons_of(event, talk, self._conversations, self._plans):
                 self._fail(reason)
 
     def _on_notice(self, part: HostPart, notice: Mapping[str, Any]) -> None:

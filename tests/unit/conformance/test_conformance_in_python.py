@@ -181,6 +181,12 @@ def test_the_program_answers_line_by_line_whatever_is_printed(tmp_path: Path) ->
     assert result.returncode == 0
 
 
+def test_a_publisher_says_how_many_readers_it_counts_and_a_subscriber_can_not(driven: Driven) -> None:
+    driven.exchange("listener", 1)
+    assert driven.do("matched", id="w") == {"count": 1, "exact": 0, "ok": True}
+    assert driven.do("matched", id="r") == {"count": 0, "exact": 2, "ok": True}
+
+
 def test_a_wrong_description_is_refused_with_the_adapters_name(
     driven: Driven, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_run_unmatched import plans_of
 
 from lagometer.run.worker.conversation import Conversation
 from lagometer.run.worker.said import reasons_of
@@ -28,7 +29,7 @@ def ready(*effective: object) -> dict[str, Any]:
 
 
 def reasons(event: str, found: Conversation, tmp_path: Path) -> list[str]:
-    return list(reasons_of(event, found, [found]))
+    return list(reasons_of(event, found, [found], plans_of(tmp_path, "pipeline-3")))
 
 
 def test_an_unknown_transport_is_a_reason_with_the_known_words_and_the_nearest(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_failure_has_its_message_what_is_missing_and_what_was_counted(tmp_path
     found = talk(ready(), {"event": "failed", "phase": "discover", **message})
     assert reasons("failed", found, tmp_path) == [
         "endpoints-missing: relay-1 in phase discover: not matched within 5 ms "
-        f"(missing: {json.dumps(missing)})"
+        f"(missing: {json.dumps(missing)}); relay-1 on lagometer/t0 heard 0 of 1 publishers"
     ]
     plain = {"event": "failed", "phase": "create", "reason": "adapter-failed", "message": "no"}
     assert reasons("failed", talk(plain), tmp_path) == ["adapter-failed: relay-1 in phase create: no"]
