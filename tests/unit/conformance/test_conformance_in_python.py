@@ -195,5 +195,5 @@ def test_a_wrong_description_is_refused_with_the_adapters_name(
     assert json.loads(driven.do("describe", id="r")["text"])["settings"]["depth"]["value"] == 64
     monkeypatch.setenv("TOY_BREAK", "settings")
     refused = driven.refused("describe", id="r")
-    said = "toy: describe of r: settings['depth'] is 64; it must be {\"value\": …, \"default\": …}"
+    said = 'toy: describe of r: settings[\'depth\'] is 64; it must be {"value": …, "default": …}'
     assert (refused["call"], refused["reason"]) == ("describe", said)

@@ -34,11 +34,12 @@ def reasons(event: str, found: Conversation, tmp_path: Path) -> list[str]:
 
 def test_an_unknown_transport_is_a_reason_with_the_known_words_and_the_nearest(tmp_path: Path) -> None:
     wrong = {"transport": {"within_process": ["process"], "between_processes": ["shm"]}}
-    assert reasons("ready", talk(ready({}, wrong, wrong)), tmp_path) == [
+    said = (
         "adapter-failed: relay-1 in phase create: mine: describe of context: transport.between_processes has "
         "'shm', which is not a transport; known are: process, shared-memory, unix-socket, tcp, udp; "
         "did you mean 'shared-memory'?"
-    ]
+    )
+    assert reasons("ready", talk(ready({}, wrong, wrong)), tmp_path) == [said]
 
 
 @pytest.mark.parametrize(
@@ -53,9 +54,10 @@ def test_a_failure_has_its_message_what_is_missing_and_what_was_counted(tmp_path
     missing = {"node": "relay-1", "reader": 0, "topic": "lagometer/t0", "streams": [0]}
     message = {"reason": "endpoints-missing", "message": "not matched within 5 ms", "missing": [missing]}
     found = talk(ready(), {"event": "failed", "phase": "discover", **message})
-    assert reasons("failed", found, tmp_path) == [
+    said = (
         "endpoints-missing: relay-1 in phase discover: not matched within 5 ms "
         f"(missing: {json.dumps(missing)}); relay-1 on lagometer/t0 heard 0 of 1 publishers"
-    ]
+    )
+    assert reasons("failed", found, tmp_path) == [said]
     plain = {"event": "failed", "phase": "create", "reason": "adapter-failed", "message": "no"}
     assert reasons("failed", talk(plain), tmp_path) == ["adapter-failed: relay-1 in phase create: no"]
