@@ -65,7 +65,8 @@ class ToyReader:
         return {}
 
     def describe(self) -> dict[str, Any]:
-        return {"settings": {"depth": {"value": self.queue.maxlen, "default": None}}, "paste": []}
+        depth = {"value": self.queue.maxlen, "default": None}
+        return {"settings": {"depth": self.queue.maxlen if broken("settings") else depth}, "paste": []}
 
 
 class ToyWriter:

@@ -113,12 +113,21 @@ uint32_t Pair::take_into(std::vector<Opened>& opened, bool probes) {
 
 void Pair::meet() {
   std::vector<Opened> probes;
-  wait_until("no probe came", [&] {
+  const auto what = [&] { return std::string("no probe came (").append(counted()).append(")"); };
+  wait_until(what, [&] {
     writer.probe();
     if (in_callback_ && callbacks.load() > 0) return true;
     if (!in_callback_) take_into(probes, true);
     return !probes.empty();
   });
+}
+
+std::string Pair::counted() {
+  const auto told = [](const std::string& side, const lagometer_matched& matched, const std::string& others) {
+    if (matched.exact == 2) return side + " can't tell how many " + others + " it found";
+    return side + " counts " + std::to_string(matched.count) + " of 1 " + others;
+  };
+  return told("the writer", writer.matched(), "readers") + ", " + told("the reader", reader.matched(), "writers");
 }
 
 std::vector<Opened> Pair::receive(size_t count) {
@@ -142,9 +151,13 @@ void Pair::exchange(size_t count) {
 }
 
 void wait_until(const std::string& what, const std::function<bool()>& condition) {
+  wait_until([&] { return what; }, condition);
+}
+
+void wait_until(const std::function<std::string()>& what, const std::function<bool()>& condition) {
   const int64_t give_up_at_ns = now_ns() + kPatience_ns;
   while (!condition()) {
-    if (now_ns() > give_up_at_ns) throw Broken(what + " within 20 s");
+    if (now_ns() > give_up_at_ns) throw Broken(what() + " within 20 s");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     step();
   }

@@ -80,6 +80,8 @@ class Pair {
  private:
   static void on_data(void* user) noexcept;
   uint32_t take_into(std::vector<Opened>& opened, bool probes);
+  /// What each side counts by itself, against the one that is there.
+  std::string counted();
   EndpointSpec spec_;
   std::function<void()> in_callback_;
   uint64_t next_sequence_ = 1'000'000;
@@ -103,6 +105,8 @@ constexpr int64_t kAtOnce_ns = 1'000 * kMillisecond_ns;     // for a call that n
 
 /// Waits until `condition` holds. Throws Broken(what) if it does not come true.
 void wait_until(const std::string& what, const std::function<bool()>& condition);
+/// The same; `what` is asked for only then.
+void wait_until(const std::function<std::string()>& what, const std::function<bool()>& condition);
 
 /// Checks that `attempted` is rejected with a reason and, if given, this status. Throws Broken.
 void must_refuse(const std::string& what, std::optional<lagometer_status> status,

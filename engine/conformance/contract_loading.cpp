@@ -119,7 +119,7 @@ void check_description(const std::string& object, const Told& told) {
       throw Broken(std::string("transport of a ").append(object).append(" has the key ").append(where));
     for (const json& word : words) {
       if (std::find(known.begin(), known.end(), word) == known.end())
-        throw Broken("transport of a " + object + " says " + word.dump());
+        throw Broken("transport of a " + object + " says " + word.dump() + "; known are: " + known.dump());
     }
   }
 }

@@ -65,22 +65,23 @@ def command(
 
 
 def _row(adapter: Adapter) -> Row:
-    from lagometer.study.adapters import NOT_FOR_MEASURING, Probe, probe
+    from lagometer.study.adapters import NOT_FOR_MEASURING, Probe, misnamed, probe
     from lagometer.study.daemons import missing_daemons
 
     answer = probe(adapter) if adapter.built else Probe(None, adapter.missing)
+    wrong = answer.error or (misnamed(adapter) if adapter.built else None)
     absent = "; ".join(missing_daemons(adapter, {}, "default"))
     for_tests = (answer.version or "").endswith(NOT_FOR_MEASURING)
     if not adapter.built:
         state = NOT_BUILT if adapter.sidecar.python_package is None else NOT_FOUND
     else:
-        state = FAILS if answer.error else NO_DAEMON if absent else FOR_TESTS if for_tests else READY
+        state = FAILS if wrong else NO_DAEMON if absent else FOR_TESTS if for_tests else READY
     return {
         "name": adapter.name,
         "title": adapter.sidecar.title,
         "built": adapter.built,
         "version": answer.version,
-        "reason": answer.error or absent or (NOT_MEASURED if for_tests else None),
+        "reason": wrong or absent or (NOT_MEASURED if for_tests else None),
         "library": str(adapter.library) if adapter.built else None,
         "state": state,
         "scope": adapter.sidecar.scope,

@@ -171,7 +171,12 @@ class Bench:
             self.peers = [Peer(self, index, peer_pipes) for index, peer_pipes in enumerate(pipes)]
             self._await_daemons()
             for peer in self.peers:
-                peer.do("load", library=str(subject.adapter.library), runtime_directory=self.directory)
+                peer.do(
+                    "load",
+                    name=subject.name,
+                    library=str(subject.adapter.library),
+                    runtime_directory=self.directory,
+                )
             self._stack = stack.pop_all()
         return self
 

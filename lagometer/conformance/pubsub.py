@@ -10,13 +10,14 @@ from types import TracebackType
 from typing import Any
 
 from lagometer.conformance.asks import USUAL_DEPTH, Asks
-from lagometer.conformance.bench import Bench, Peer, PeerFailure, Subject
+from lagometer.conformance.bench import Bench, Peer, PeerFailure, Refused, Subject
 
 MEET_S = 30.0  # the time limit for endpoints to match; waiting ends once they have
 QUIET_S = 2.0  # after this time without new messages, no more are expected
 PAUSE_S = 0.005
 DISPATCHES = ("poll", "waitset", "listener")  # those with the fewest foreign threads first
 SMALL_BYTES = 1024  # the largest payload, unless a check says otherwise
+NOT_KNOWN = 2  # `exact` of lagometer_matched
 
 
 class NotMet(Exception):
@@ -192,9 +193,12 @@ class PubSub:
         pause_s = PAUSE_S
         while missing := self._missing():
             if time.monotonic() > deadline:
-                examples = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+                some = missing[:3]
+                examples = [f"{reader.id} and {writer.id} on {writer.topic}" for reader, writer in some]
+                more = ", …" if len(missing) > len(some) else ""
                 raise NotMet(
-                    f"{len(missing)} pairs did not hear each other within {seconds:.0f} s: {examples}"
+                    f"{len(missing)} pairs did not hear each other within {seconds:.0f} s: "
+                    f"{', '.join(examples)}{more}; {self.counted(some)}"
                 )
             self.probe()
             time.sleep(pause_s)
@@ -205,7 +209,7 @@ class PubSub:
         for peer in self._bench.peers:
             peer.do("probe")
 
-    def _missing(self) -> list[str]:
+    def _missing(self) -> list[tuple[Endpoint, Endpoint]]:
         heard = self._heard(False)
         missing = []
         for reader in self._readers:
@@ -216,8 +220,26 @@ class PubSub:
                 if account.failure:
                     raise PeerFailure(account.failure)
                 if not account.probes:
-                    missing.append(f"{reader.id} and {writer.id} on {writer.topic}")
+                    missing.append((reader, writer))
         return missing
+
+    def counted(self, pairs: Sequence[tuple[Endpoint, Endpoint]]) -> str:
+        """What each end of these pairs counts by itself (`writer_matched`, `reader_matched`), against the
+        endpoints that its topic has."""
+        ends = dict.fromkeys(end for pair in pairs for end in reversed(pair))
+        return ", ".join(map(self._count_of, ends))
+
+    def _count_of(self, end: Endpoint) -> str:
+        writes = end.stream is not None
+        others, kind = (self._readers, "subscribers") if writes else (self._writers, "publishers")
+        there = sum((other.topic, other.domain) == (end.topic, end.domain) for other in others)
+        try:
+            answer = self.peer(end.role).do("matched", id=end.id)
+        except (PeerFailure, Refused) as failure:
+            return f"what {end.id} counts is not known: {failure}"
+        if answer["exact"] == NOT_KNOWN:
+            return f"{end.id} can't tell how many of {there} {kind} it found"
+        return f"{end.id} counts {answer['count']} of {there} {kind}"
 
     def _heard(self, sequences: bool) -> dict[str, Any]:
         by_reader: dict[str, Any] = {}

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from lagometer.conformance import asks
-from lagometer.conformance.bench import Refused, Subject
+from lagometer.conformance.bench import PeerFailure, Refused, Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.pubsub import PubSub
 from lagometer.store.in_force import confirmation
+from lagometer.study.claims import wrong_claim
 from lagometer.study.sidecar import Option, OptionValue
 
 UNKNOWN = "no_such_option"
@@ -159,7 +160,7 @@ def _other_number(key: str, option: Option) -> OptionValue:
 def settings_with(subject: Subject, options: dict[str, Any]) -> Told:
     """What describe() reports for a context, a publisher and a subscriber that matched with these options.
 
-    With a value that keeps messages within a process, they don't match. Raises `Refused`.
+    With a value that keeps messages within a process, they don't match. Raises `Refused`, `PeerFailure`.
     """
     known = subject.adapter.sidecar.options
     within_process = any(
@@ -176,6 +177,18 @@ def settings_with(subject: Subject, options: dict[str, Any]) -> Told:
             (0, "writer", writer.id),
             (1, "reader", reader.id),
         ):
-            description = json.loads(pubsub.peer(role).do("describe", id=object_id)["text"])
+            description = _described(pubsub, role, name, object_id)
             settings[name] = {**(description.get("settings") or {}), TRANSPORT: description.get("transport")}
         return settings
+
+
+def _described(pubsub: PubSub, role: int, name: str, object_id: str) -> dict[str, Any]:
+    """A description whose claim of a transport is one that lagometer knows. Raises `PeerFailure` and not
+    `Refused`: describe() may refuse nothing, so this is not the adapter's answer to an option."""
+    try:
+        description: dict[str, Any] = json.loads(pubsub.peer(role).do("describe", id=object_id)["text"])
+    except Refused as refused:
+        raise PeerFailure(str(refused)) from refused
+    if (wrong := wrong_claim(description.get("transport"))) is not None:
+        raise PeerFailure(f"describe of a {name}: {wrong}")
+    return description

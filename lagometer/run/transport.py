@@ -18,9 +18,9 @@ from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.store.observed import Match
 from lagometer.study.cell import Cell
+from lagometer.study.claims import TRANSPORTS
 from lagometer.study.graph import Edge
 
-ORDER = ("process", "shared-memory", "unix-socket", "tcp", "udp")
 OVER_NETWORK = frozenset({"tcp", "udp"})
 WITHIN_HOST = frozenset({"process", "unix-socket"})  # shared memory is too, but it is detected directly
 CARRIED_SHARE_MIN = 0.9  # of the received payload: with less, not all of it went over the network
@@ -92,7 +92,7 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
             possible = traffic.narrowed(possible)
             evidence_text += f"; {traffic.seen}"
         edge_matches.append(
-            Match(edge.name, claimed, tuple(word for word in ORDER if word in possible), evidence_text)
+            Match(edge.name, claimed, tuple(word for word in TRANSPORTS if word in possible), evidence_text)
         )
     return tuple(edge_matches)
 

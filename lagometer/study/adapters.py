@@ -15,14 +15,15 @@ import platform
 import site
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from lagometer.errors import BadInput
-from lagometer.installation import BUILD, PACKAGE, worker_command
+from lagometer.errors import BadInput, SetupMissing
+from lagometer.installation import BUILD, PACKAGE, conformance_command, worker_command
 from lagometer.study.adapter import Adapter
 from lagometer.study.sidecar import Sidecar
 from lagometer.study.sidecar_problems import problems_of
@@ -70,23 +71,35 @@ def load_adapter(directory: Path) -> Adapter:
 def probe(adapter: Adapter) -> Probe:
     """Asks the library for its version, in a child process so that a crash is just another result."""
     command = [*worker_command(adapter.sidecar.worker), "--probe", str(adapter.library)]
-    environment = {**os.environ, **adapter.sidecar.environment}
-    if adapter.sidecar.preload:
-        environment["LD_PRELOAD"] = ":".join(adapter.sidecar.preload)
     try:
-        result = subprocess.run(
-            command,
-            check=False,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            env=environment,
-            timeout=PROBE_TIMEOUT_S,
-        )
+        result = _carried_out(adapter, command)
     except subprocess.TimeoutExpired:
         return Probe(None, f"its probe did not end within {PROBE_TIMEOUT_S:.0f} s")
     except OSError as error:
         return Probe(None, f"the worker cannot be started: {error.strerror}")
     return _read_probe(result)
+
+
+def misnamed(adapter: Adapter) -> str | None:
+    """Returns what is wrong if the library itself has another name than the sidecar; None if it has the same,
+    or can't be asked. A Python module has no name of its own."""
+    if adapter.sidecar.worker == "python":
+        return None
+    with tempfile.TemporaryDirectory(prefix="lagometer-") as folder:
+        order = {"do": "load", "library": str(adapter.library), "runtime_directory": folder}
+        try:
+            command = conformance_command(adapter.sidecar.worker)
+            result = _carried_out(adapter, command, json.dumps(order).encode() + b"\n")
+        except (subprocess.TimeoutExpired, OSError, SetupMissing):
+            return None
+    answer = _answer(result)
+    name = answer.get("name") if isinstance(answer, Mapping) else None
+    if not isinstance(name, str) or name == adapter.name:
+        return None
+    return (
+        f"its code ({adapter.sidecar.library}) says that its name is '{name}', and its {SIDECAR} says "
+        f"'{adapter.name}': write one name in both, and build it again"
+    )
 
 
 def available_cpus() -> tuple[int, ...]:
@@ -154,14 +167,37 @@ def _importable(module: str) -> bool:
     return not Path(specification.origin or "").is_relative_to(site.getusersitepackages())
 
 
-def _read_probe(result: subprocess.CompletedProcess[bytes]) -> Probe:
-    if result.returncode < 0:
-        return Probe(None, f"its probe died of signal {-result.returncode}")
+def _carried_out(
+    adapter: Adapter, command: Sequence[str], standard_input: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs a program that loads the library, in its surroundings. Raises OSError, TimeoutExpired."""
+    environment = {**os.environ, **adapter.sidecar.environment}
+    if adapter.sidecar.preload:
+        environment["LD_PRELOAD"] = ":".join(adapter.sidecar.preload)
+    return subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        input=standard_input,
+        env=environment,
+        timeout=PROBE_TIMEOUT_S,
+    )
+
+
+def _answer(result: subprocess.CompletedProcess[bytes]) -> object:
+    """The JSON in the last line of the output; None if it is something else."""
     lines = result.stdout.decode("utf-8", errors="replace").strip().splitlines()
     try:
         answer: object = json.loads(lines[-1]) if lines else None
     except ValueError:
-        answer = None
+        return None
+    return answer
+
+
+def _read_probe(result: subprocess.CompletedProcess[bytes]) -> Probe:
+    if result.returncode < 0:
+        return Probe(None, f"its probe died of signal {-result.returncode}")
+    answer = _answer(result)
     if result.returncode == 0 and isinstance(answer, Mapping) and isinstance(answer.get("version"), str):
         return Probe(str(answer["version"]), None)
     if isinstance(answer, Mapping) and isinstance(answer.get("error"), str):

@@ -25,7 +25,7 @@ from lagometer.study.schedule import RECORDED, schedule_of
 from lagometer.study.schema import Study
 from lagometer.study.sidecar import Option, OptionValue
 from lagometer.study.traffic import TOPIC_FIELDS, TopicSettings, Traffic, traffic_of
-from lagometer.study.values import nearest
+from lagometer.study.values import closest, nearest
 from lagometer.study.variants import NONE, PLAIN, Options
 from lagometer.study.way_out import way_out
 from lagometer.units import UnitError
@@ -151,7 +151,10 @@ def _wrong_options(
                 hint = nearest(key, adapter.sidecar.options)
                 problems.append(Problem(f"{name} has no option '{key}'", where, hint))
             elif not declared.accepts(_typed(value, declared)):
-                problems.append(Problem(f"'{value}' is not {declared.wanted()}", where, declared.description))
+                near = closest(str(value), map(str, declared.choices))
+                meant = f"did you mean '{near}'? " if near is not None else ""
+                message = f"'{value}' is not {declared.wanted()}"
+                problems.append(Problem(message, where, meant + declared.description))
     return problems
 
 

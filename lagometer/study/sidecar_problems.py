@@ -10,6 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from lagometer.errors import Problem
+from lagometer.study.claims import misplaced_claim
 from lagometer.study.sidecar import Sidecar
 from lagometer.study.values import nearest
 
@@ -43,6 +44,8 @@ def _explained(
     kind: str, location: tuple[int | str, ...], value: object, message: str, context: dict[str, Any]
 ) -> tuple[str, str]:
     """What is wrong, and a hint."""
+    if kind == "extra_forbidden" and location[-1] == "transport":
+        return "unknown key 'transport'", misplaced_claim(value)
     if kind == "extra_forbidden":
         return f"unknown key '{location[-1]}'", nearest(str(location[-1]), _keys_at(location[:-1]))
     if kind == "literal_error":

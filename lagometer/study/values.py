@@ -43,13 +43,18 @@ class Problems:
         return len(self._problems)
 
 
+def closest(word: str, valid: Iterable[str]) -> str | None:
+    """The valid word that is most like this one; None if all differ too much."""
+    name_by_folded = {name.lower(): name for name in reversed(list(valid))}
+    matches = difflib.get_close_matches(word.lower(), name_by_folded, n=1, cutoff=0.5)
+    return name_by_folded[matches[0]] if matches else None
+
+
 def nearest(word: str, valid: Iterable[str]) -> str:
     """A hint: the valid word that the user probably meant, or the list of all."""
     words = list(valid)
-    name_by_folded = {name.lower(): name for name in reversed(words)}
-    matches = difflib.get_close_matches(word.lower(), name_by_folded, n=1, cutoff=0.5)
-    if matches:
-        return f"did you mean '{name_by_folded[matches[0]]}'?"
+    if (near := closest(word, words)) is not None:
+        return f"did you mean '{near}'?"
     return f"known are: {', '.join(words)}" if words else "none is known"
 
 

@@ -83,7 +83,7 @@ class Output:
         self._next_sequence = 0
         self.last_sequence = -1
         self.sent = self.rejected = 0
-        self._readers = 0
+        self.readers = 0  # as the client library counted them last
         self.shares_writer = False  # a server's replies to several clients share one writer
         self.replies: ReplyWriter | None = None
 
@@ -169,8 +169,8 @@ class Output:
 
     def meets_another(self) -> bool:
         """Whether the client library counts more readers than at the last call."""
-        previous, self._readers = self._readers, self.writer.matched_readers()
-        return previous < self._readers
+        previous, self.readers = self.readers, self.writer.matched_readers()
+        return previous < self.readers
 
     def send_probe(self, request: Any = None) -> None:
         """Sends a message that says "I am here", outside the measured phases. Its sequence is when it was

@@ -50,11 +50,11 @@ A plan to try: lagometer plan STUDY --worker CELL 0 | python -m lagometer.worker
 
 
 class Failure(Exception):
-    """Ends the trial. The reason is one of the protocol's."""
+    """Ends the trial. The reason is one of the protocol's, and so are the details: missing, counted."""
 
-    def __init__(self, reason: str, message: str, missing: Sequence[Any] = ()) -> None:
+    def __init__(self, reason: str, message: str, **details: Sequence[Any]) -> None:
         super().__init__(message)
-        self.reason, self.message, self.missing = reason, message, list(missing)
+        self.reason, self.message, self.details = reason, message, details
 
 
 class Dismissed(Exception):
@@ -77,7 +77,7 @@ class Worker:
         except Dismissed:
             return self._leave()
         except Failure as failure:
-            self._fail(failure.reason, failure.message, failure.missing)
+            self._fail(failure.reason, failure.message, **failure.details)
         except SchedulingRefused as error:
             self._fail("scheduling-refused", str(error))
         except (NoRoom, MemoryError) as error:
@@ -170,7 +170,8 @@ class Worker:
             for reader in missing
         ]
         waited_ms = self._plan.discovery_timeout_ns // 1_000_000
-        raise Failure("endpoints-missing", f"not matched within {waited_ms} ms: {'; '.join(parts)}", missing)
+        message = f"not matched within {waited_ms} ms: {'; '.join(parts)}"
+        raise Failure("endpoints-missing", message, missing=missing, counted=session.counted())
 
     def _measure(self, session: Session, at_ns: int) -> dict[str, Any]:
         self._phase = "warm-up"
@@ -233,9 +234,9 @@ class Worker:
         self._control.send({"event": "bye"})
         return 0
 
-    def _fail(self, reason: str, message: str, missing: Sequence[Any] = ()) -> NoReturn:
+    def _fail(self, reason: str, message: str, **details: Sequence[Any]) -> NoReturn:
         event = {"event": "failed", "phase": self._phase, "reason": reason, "message": message}
-        self._control.send({**event, "missing": list(missing)} if missing else event)
+        self._control.send({**event, **{name: list(said) for name, said in details.items() if said}})
         # A broken client library may hang during tear-down; the end of the process frees everything anyway.
         _flush_errors()
         os._exit(1)

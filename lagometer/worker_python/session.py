@@ -20,6 +20,7 @@ from lagometer.worker_python.adapter import (
     probed,
     told,
 )
+from lagometer.worker_python.description import checked
 from lagometer.worker_python.endpoint import Input, Output, load_content
 from lagometer.worker_python.interpreter import own_options, set_up_interpreter
 from lagometer.worker_python.loop import Loop
@@ -233,6 +234,21 @@ class Session:
             if (streams := entry.missing())
         ]
 
+    def counted(self) -> list[dict[str, Any]]:
+        """Returns how many readers each publisher counted last, for the event `failed`; without those of
+        services, whose ends find each other another way."""
+        return [
+            {
+                "node": node.plan.name,
+                "topic": output.plan.topic,
+                "stream": output.plan.stream,
+                "readers": int(output.readers),
+            }
+            for node in self._nodes
+            for output in node.outputs
+            if output.plan.answers is None and output.plan.replied_on is None
+        ]
+
     def start(self, at_ns: int, stop_ns: int) -> None:
         """Sets the common start; sources stop at stop_ns."""
         self._stage.stop_ns = stop_ns
@@ -289,21 +305,24 @@ class Session:
         """Returns the effective settings, for the event `ready`."""
         settings = []
         for context, plan in zip(self._contexts, self._plan.contexts, strict=True):
+            name = self._plan.adapters[plan.adapter].name
             with _in_adapter("describing a context"):
-                effective = dict(context.describe())
+                effective = checked(name, "a context", context.describe())
             effective["settings"] = {**effective.get("settings", {}), **self._interpreter}
             settings.append(self._setting(plan.adapter, "context", effective))
         for node in self._nodes:
             for output in node.outputs:
                 adapter = self._plan.contexts[output.plan.context].adapter
+                what = f"writer {output.plan.topic}"
                 with _in_adapter("describing a writer"):
-                    effective = output.writer.describe()
-                settings.append(self._setting(adapter, f"writer {output.plan.topic}", effective))
+                    effective = checked(self._plan.adapters[adapter].name, what, output.writer.describe())
+                settings.append(self._setting(adapter, what, effective))
             for entry in node.inputs:
                 adapter = self._plan.contexts[entry.plan.context].adapter
+                what = f"reader {entry.plan.topic}"
                 with _in_adapter("describing a reader"):
-                    effective = entry.reader.describe()
-                settings.append(self._setting(adapter, f"reader {entry.plan.topic}", effective))
+                    effective = checked(self._plan.adapters[adapter].name, what, entry.reader.describe())
+                settings.append(self._setting(adapter, what, effective))
         return settings
 
     def _setting(self, adapter: int, name: str, effective: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,6 +66,11 @@ void break_loading(std::string_view what) {
       sink(user, to_c("as ever"));
       return LAGOMETER_OK;
     };
+  if (what == "transport")
+    table.describe = [](uint32_t, const void*, lagometer_sink sink, void* user) noexcept -> lagometer_status {
+      sink(user, to_c(R"({"transport":{"between_processes":["shm"]}})"));
+      return LAGOMETER_OK;
+    };
   if (what == "settings")
     table.describe = [](uint32_t, const void*, lagometer_sink sink, void* user) noexcept -> lagometer_status {
       sink(user, to_c(R"({"settings":{},"paste":[]})"));

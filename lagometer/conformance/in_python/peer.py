@@ -18,9 +18,11 @@ from lagometer.conformance.in_python.reopening import held_now, reopen_again_and
 from lagometer.conformance.progress import told
 from lagometer.worker_python import adapter as interface
 from lagometer.worker_python.adapter import Context, ContextConfiguration, EndpointConfiguration, Qos, Writer
+from lagometer.worker_python.description import checked
 from lagometer.worker_python.interpreter import own_options, set_up_interpreter
 
 ORIGINS = {"loaned": 1, "native": 2, "copied": 3}  # LAGOMETER_ORIGIN_* of adapter.h
+NOT_KNOWN = 2  # `exact` of lagometer_matched
 BLOCKING_NS_DEFAULT = 1_000_000_000
 NS_PER_S = 1_000_000_000
 
@@ -75,6 +77,7 @@ class Peer:
             "heard": self._heard,
             "stall": self._stall,
             "resume": self._resume,
+            "matched": self._matched,
             "describe": self._describe,
             "origin": self._origin,
             "reopen": self._reopen,
@@ -120,7 +123,8 @@ class Peer:
         self._runtime_directory = order["runtime_directory"]
         Path(self._runtime_directory).mkdir(parents=True, exist_ok=True)
         with _demanded("load"):
-            self._adapter = interface.load(Path(order["library"]).stem, order["library"])
+            name = order.get("name", Path(order["library"]).stem)
+            self._adapter = interface.load(name, order["library"])
         return {"name": self._adapter.name}
 
     def _opened(self, name: str, order: Order) -> Context:
@@ -204,16 +208,23 @@ class Peer:
         self._inboxes[order["reader"]].resume()
         return {}
 
+    def _matched(self, order: Order) -> Answer:
+        if order["id"] not in self._publishers:  # a reader in Python counts nobody
+            return {"count": 0, "exact": NOT_KNOWN}
+        with _demanded("matched_readers"):
+            return {"count": self._publishers[order["id"]].writer.matched_readers(), "exact": 0}
+
     def _describe(self, order: Order) -> Answer:
         name = order["id"]
+        adapter = self._adapter.name if self._adapter is not None else ""
         with _demanded("describe"):
             if name in self._contexts:
-                description = dict(self._contexts[name].describe())
+                description = checked(adapter, name, self._contexts[name].describe())
                 description["settings"] = {**description.get("settings", {}), **self._interpreter}
             elif name in self._publishers:
-                description = self._publishers[name].writer.describe()
+                description = checked(adapter, name, self._publishers[name].writer.describe())
             else:
-                description = self._inboxes[name].describe()
+                description = checked(adapter, name, self._inboxes[name].describe())
         return {"text": json.dumps(description)}
 
     def _origin(self, order: Order) -> Answer:

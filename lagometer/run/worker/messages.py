@@ -149,14 +149,25 @@ class Bye(Message):
     event: Literal["bye"]
 
 
+class Counted(Message):
+    """How many readers a publisher counts."""
+
+    node: str
+    topic: str
+    stream: int
+    readers: int
+
+
 class Failed(Message):
-    """Replaces all later messages: why this worker can't continue; `missing` names what it waited for."""
+    """Replaces all later messages: why this worker can't continue; `missing` names what it waited for,
+    `counted` what its publishers counted, if the worker says that."""
 
     event: Literal["failed"]
     phase: str = ""
     reason: str
     message: str = ""
     missing: list[Any] = []
+    counted: list[Counted] = []
 
 
 AnyMessage = Hello | Ready | Incompatible | Matched | Done | Records | Bye | Failed

@@ -23,13 +23,14 @@ from lagometer.run.hosts.base import HostError
 from lagometer.run.hosts.part import Hearing, HostPart
 from lagometer.run.interruption import Interruption
 from lagometer.run.worker.clocks import BURST, BURST_PERIOD_NS, Asking, askings, while_running
-from lagometer.run.worker.conversation import Conversation, creation_ns, failure_code
+from lagometer.run.worker.conversation import Conversation, creation_ns
 from lagometer.run.worker.messages import ProtocolError
 from lagometer.run.worker.outcome import PHASES, STARTUP, TrialOutcome, WorkerOutcome
 from lagometer.run.worker.plan import Phases, Plan
+from lagometer.run.worker.said import reasons_of
 from lagometer.run.worker.unmatched import summed_up
 from lagometer.run.worker.waves import late_waves, waves
-from lagometer.run.worker.words import exit_text, signal_name, text_of
+from lagometer.run.worker.words import exit_text, signal_name
 
 NS_PER_S = 1_000_000_000
 GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common start
@@ -366,14 +367,8 @@ class TrialSteps:
             return
         for event in events:
             self._events.write("said", worker=talk.index, said=event, phase=self._phase_now())
-        if "failed" in events and talk.failed is not None:
-            missing = (
-                f" (missing: {', '.join(map(text_of, talk.failed.missing))})" if talk.failed.missing else ""
-            )
-            where = f"{talk.name} in phase {talk.failed.phase}"
-            self._fail(
-                f"{failure_code(talk.failed, self._conversations)}: {where}: {talk.failed.message}{missing}"
-            )
+            for reason in reasons_of(event, talk, self._conversations, self._plans):
+                self._fail(reason)
 
     def _on_notice(self, part: HostPart, notice: Mapping[str, Any]) -> None:
         event = notice["event"]

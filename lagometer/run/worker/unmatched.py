@@ -1,22 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums up the failures of a trial with many unmatched workers: one reason, not one for each worker."""
+"""What each side of unmatched endpoints counted, against how many it expects. Sums up the failures of a trial
+with many unmatched workers: one reason, not one for each worker."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lagometer.run.worker.conversation import Conversation
-from lagometer.run.worker.plan import Plan
+from lagometer.run.worker.messages import Failed
+from lagometer.run.worker.plan import Plan, Reader
 
 CODE = "endpoints-missing"
 WORKERS_MIN = 3  # fewer are listed one by one, with everything that they miss
+COUNTS_MAX = 8  # in one reason
+
+Readers = Mapping[tuple[str, str], Reader]  # by their node, and their place in it
+
+
+def counted(failed: Failed, plans: Sequence[Plan]) -> str:
+    """Returns, of a worker that was not matched, how many publishers its readers heard, and how many readers
+    its publishers count, each against how many there should be; empty if that is not known.
+
+    Only publishers with too few readers are named. Not every worker says what its publishers count.
+    """
+    readers = _readers(plans)
+    expected = {
+        writer.stream: writer.subscribers for plan in plans for node in plan.nodes for writer in node.writers
+    }
+    counts = []
+    for entry in failed.missing:
+        if (heard := _heard(entry, readers)) is not None:
+            where = f"{entry.get('node')} on {entry.get('topic')}"
+            counts.append(f"{where} heard {heard[0]} of {heard[1]} publishers")
+    for entry in failed.counted:
+        if (wanted := expected.get(entry.stream, 0)) > entry.readers:
+            counts.append(
+                f"the publisher of {entry.node} on {entry.topic} counts {entry.readers} of {wanted} readers"
+                + (" (or can't tell)" if entry.readers == 0 else "")
+            )
+    more = f", and {len(counts) - COUNTS_MAX} more" if len(counts) > COUNTS_MAX else ""
+    return ", ".join(counts[:COUNTS_MAX]) + more
 
 
 def summed_up(
     reasons: Sequence[str], plans: Sequence[Plan], conversations: Sequence[Conversation]
 ) -> tuple[str, ...]:
     """Returns the reasons of a trial. For many unmatched workers: how many readers miss something, the first
-    of them, and the progress of discovery."""
+    of them, how many publishers they heard, and the progress of discovery."""
     unmatched = [
         conversation
         for conversation in conversations
@@ -31,11 +61,34 @@ def summed_up(
         for entry in conversation.failed.missing
         if isinstance(entry, dict)
     ]
-    readers = sum(len(node.readers) for plan in plans for node in plan.nodes)
+    readers = _readers(plans)
     first = f"{missing[0].get('node')} on {missing[0].get('topic')}" if missing else unmatched[0].name
+    counts = [count for entry in missing if (count := _heard(entry, readers)) is not None]
+    heard, wanted = sum(count[0] for count in counts), sum(count[1] for count in counts)
+    heard_of_all = f"; they heard {heard} of {wanted} publishers" if counts else ""
     matched = sum(conversation.matched is not None for conversation in conversations)
     how_far = f"{matched} of {len(conversations)} workers were matched"
     if matched:
         how_far += ", so discovery was still making progress: use a longer `discovery_timeout`"
-    summary = f"{CODE}: {len(missing)} of {readers} readers unmatched, first: {first}; {how_far}"
+    how_many = f"{len(missing)} of {len(readers)} readers unmatched"
+    summary = f"{CODE}: {how_many}, first: {first}{heard_of_all}; {how_far}"
     return (summary, *(reason for reason in reasons if not reason.startswith(f"{CODE}:")))
+
+
+def _readers(plans: Sequence[Plan]) -> Readers:
+    return {
+        (node.name, str(place)): reader
+        for plan in plans
+        for node in plan.nodes
+        for place, reader in enumerate(node.readers)
+    }
+
+
+def _heard(entry: object, readers: Readers) -> tuple[int, int] | None:
+    """How many publishers a reader of `missing` heard, and how many it expects; None if that is not known."""
+    if not isinstance(entry, dict) or not isinstance(missed := entry.get("streams"), list):
+        return None
+    reader = readers.get((str(entry.get("node")), str(entry.get("reader"))))
+    if reader is None:
+        return None
+    return sum(stream not in missed for stream in reader.streams), len(reader.streams)

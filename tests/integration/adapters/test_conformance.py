@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +94,12 @@ BREAKS = [
     ("grown-host", "contract", "entry: serves a host that has grown"),
     ("beyond", "contract", "structs to fill: nothing is written beyond their size"),
     ("describe", "contract", "describe: settings with value and default, known transports"),
+    (
+        "transport",
+        "contract",
+        'known transports: transport of a context says "shm"; known are: ["process","shared-memory",',
+    ),
+    ("transport", "settings", "unix-socket, tcp, udp; did you mean 'shared-memory'?"),
     ("silent", "contract", "refuses: an unknown type"),
     ("unknown-flag", "contract", "refuses: an unknown flag of an endpoint (INVALID)"),
     ("early", "contract", "enable: nothing arrives before it"),
@@ -240,3 +249,49 @@ def test_what_is_asked_wrongly_has_its_exit_codes(build: Path, tmp_path: Path) -
     code, answer, _ = conformance(build, "absent", path=tmp_path)
     assert code == 4
     assert "the middleware is not installed" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(("what", "state"), [("name", "fails"), ("nothing", "ready")])
+def test_a_library_with_another_name_than_its_sidecar_is_not_listed_as_ready(
+    build: Path, tmp_path: Path, what: str, state: str
+) -> None:
+    broken_adapter(build, tmp_path, what)
+    programs = {
+        f"LAGOMETER_{name.upper()}": str(build / "engine" / f"lagometer-{name}")
+        for name in ("worker", "conformance")
+    }
+    command = [sys.executable, "-m", "lagometer.cli.main", "adapters", "--json"]
+    environment = {**os.environ, **programs, "LAGOMETER_ADAPTER_PATH": str(tmp_path)}
+    result = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=300)
+    (row,) = [each for each in json.loads(result.stdout)["adapters"] if each["name"] == "broken"]
+    both = "says that its name is 'somebody-else', and its adapter.json says 'broken'"
+    assert (row["state"], both in (row["reason"] or "")) == (state, state == "fails"), row
+
+
+def test_a_pair_of_the_contract_that_hears_nothing_says_what_each_side_counts(
+    build: Path, tmp_path: Path
+) -> None:
+    """The first line with a pair, over Unix sockets that drop every message: the wait for it is 20 s."""
+    order = {
+        "do": "contract",
+        "from": 6,
+        "sidecar": json.loads((build / "adapters" / "faulty" / "adapter.json").read_text()),
+        "options": {"over": "uds", "library": str(adapter_library("uds", build)), "drop": 1, "probes": True},
+        "depth": 16,
+    }
+    load = {"library": str(adapter_library("faulty", build)), "runtime_directory": str(tmp_path)}
+    with subprocess.Popen(
+        [build / "engine" / "lagometer-conformance"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("".join(json.dumps(each) + "\n" for each in ({"do": "load", **load}, order)))
+        process.stdin.flush()
+        judged = next(line for line in map(json.loads, process.stdout) if "line" in line)
+        process.kill()
+    assert judged["line"] == "describe: settings with value and default, known transports"
+    assert judged["detail"] == (
+        "no probe came (the writer counts 1 of 1 readers, the reader counts 1 of 1 writers) within 20 s"
+    )

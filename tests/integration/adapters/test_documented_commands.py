@@ -10,9 +10,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from needs import ROOT, need, rust_folder
+
+from lagometer.study.sidecar import Sidecar
 
 PAGES = (ROOT / "docs" / "ADAPTERS.md", ROOT / "docs" / "adapters" / "conformance.md")
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
@@ -65,3 +68,11 @@ def test_the_pages_have_commands_in_each_language() -> None:
     text = "".join(blocks())
     for words in ("g++ ", "cc -std", "rustc ", "conformance in_python", "null/null.cpp", "lagometer measure"):
         assert words in text, words
+
+
+def test_the_page_says_what_to_change_for_each_scope() -> None:
+    page = PAGES[0].read_text(encoding="utf-8").partition("### How far its messages reach\n")[2]
+    section = page.partition("\n### ")[0]
+    for scope in get_args(Sidecar.model_fields["scope"].annotation):
+        assert f"\n| `{scope}` | " in section, scope
+    assert BLOCK.findall(section)[0].count("lagometer measure ") == 3

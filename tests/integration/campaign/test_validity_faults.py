@@ -84,6 +84,7 @@ def warnings(rows: pl.DataFrame) -> dict[str, str]:
         ("worker-hung", {"hang_at": 40, "stream": 0}, {}),
         ("rate-missed", {"delay": 1, "delay_ns": 20_000_000, "stream": 0}, {}),
         ("transport-mismatch", {"pretend_transport": "udp"}, {}),
+        ("adapter-failed", {"pretend_transport": "shm"}, {}),
         ("records-inconsistent", {"stray_at": 40, "stream": 0}, {}),
     ],
 )
@@ -92,6 +93,12 @@ def test_a_reason_is_forced(
 ) -> None:
     found = reasons(run(build, tmp_path, {"faulty": {"over": "shm", **faults}}, matrix=matrix))
     assert reason in found, found
+    # What the reader heard, and the words that are known: an author needs both to go on.
+    also = {
+        "endpoints-missing": " heard 0 of 1 publishers",
+        "adapter-failed": "; did you mean 'shared-memory'?",
+    }
+    assert also.get(reason, "") in found[reason], found
 
 
 def test_without_a_fault_nothing_is_found(build: Path, tmp_path: Path) -> None:

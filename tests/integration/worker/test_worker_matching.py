@@ -107,3 +107,5 @@ def test_who_is_missing_is_named(kind: Kind, folder: Path) -> None:
         "not matched within 100 ms: node sink on topic nothing misses streams [5,7]; "
         "node other on topic nowhere misses streams [9]"
     )
+    counts = [{"node": "source", "topic": "t", "stream": 1, "readers": 1}]
+    assert failed.get("counted") == (counts if kind.name == "Python" else None)

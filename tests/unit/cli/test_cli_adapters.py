@@ -83,6 +83,25 @@ def test_one_that_is_built_for_tests_says_so(
     assert (row["state"], row["version"]) == ("for tests", version)
 
 
+def test_one_whose_library_has_another_name_is_not_ready(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conformance = folder.parent / "conformance"
+    conformance.write_text("""#!/bin/sh\necho '{"name": "shm", "ok": true}'\n""")
+    conformance.chmod(0o755)
+    monkeypatch.setenv("LAGOMETER_CONFORMANCE", str(conformance))
+    adapters.command(json=True)
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["adapters"]}
+    assert (rows["shm"]["state"], rows["null"]["state"]) == ("ready", "fails")
+    assert rows["shm"]["reason"] is None
+    assert rows["null"]["reason"].startswith(
+        "its code (liblagometer_null.so) says that its name is 'shm', and its adapter.json says 'null': "
+    )
+    adapters.command()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "null: its code (liblagometer_null.so) says that its name is 'shm'" in said
+
+
 def test_wide_has_everything_and_json_says_state_and_abilities(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

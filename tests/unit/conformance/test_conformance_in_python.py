@@ -179,3 +179,21 @@ def test_the_program_answers_line_by_line_whatever_is_printed(tmp_path: Path) ->
     assert [answer["ok"] for answer in answers] == [True, True, False]
     assert answers[1]["printed_bytes"] == 12
     assert result.returncode == 0
+
+
+def test_a_publisher_says_how_many_readers_it_counts_and_a_subscriber_can_not(driven: Driven) -> None:
+    driven.exchange("listener", 1)
+    assert driven.do("matched", id="w") == {"count": 1, "exact": 0, "ok": True}
+    assert driven.do("matched", id="r") == {"count": 0, "exact": 2, "ok": True}
+
+
+def test_a_wrong_description_is_refused_with_the_adapters_name(
+    driven: Driven, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driven.do("load", name="toy", library=str(TOY), runtime_directory=str(tmp_path))
+    driven.exchange("listener", 1)
+    assert json.loads(driven.do("describe", id="r")["text"])["settings"]["depth"]["value"] == 64
+    monkeypatch.setenv("TOY_BREAK", "settings")
+    refused = driven.refused("describe", id="r")
+    said = 'toy: describe of r: settings[\'depth\'] is 64; it must be {"value": …, "default": …}'
+    assert (refused["call"], refused["reason"]) == ("describe", said)

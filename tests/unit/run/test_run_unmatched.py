@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many workers that were not matched are one reason; how long they get follows from how many there are."""
+"""Workers that were not matched: what each side counted; many are one reason; how long they get follows from
+how many there are."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from study_adapters import write_adapters
 
 from lagometer.run.worker.conversation import Conversation
 from lagometer.run.worker.layout import worker_plans
+from lagometer.run.worker.messages import Counted, Failed
 from lagometer.run.worker.plan import Plan
-from lagometer.run.worker.unmatched import summed_up
+from lagometer.run.worker.unmatched import COUNTS_MAX, counted, summed_up
 from lagometer.study import expand, study_from_mapping
 
 MATCHED = {"event": "matched", "elapsed_ns": 5}
@@ -30,13 +32,13 @@ def plans_of(tmp_path: Path, workload: str, **top: str) -> list[Plan]:
 
 def conversation(index: int, *, unmatched: bool) -> Conversation:
     found = Conversation(index, f"relay-{index}")
-    missing = [{"node": f"relay-{index}", "reader": 0, "topic": f"lagometer/t{index}", "streams": [index]}]
+    reader = {"node": f"relay-{index}", "reader": 0, "topic": f"lagometer/t{index}"}
     failed = {
         "event": "failed",
         "phase": "discover",
         "reason": "endpoints-missing",
         "message": "not matched within 10000 ms",
-        "missing": missing,
+        "missing": [{**reader, "streams": [index - 1]}],
     }
     hello = {**BEFORE[0], "worker": index}
     for message in (hello, BEFORE[1], failed if unmatched else MATCHED):
@@ -50,6 +52,7 @@ def test_many_are_summed_up_with_the_first_and_how_far_discovery_came(tmp_path: 
     each = [f"endpoints-missing: relay-{index} in phase discover" for index in (3, 4, 5)]
     said, other = summed_up([*each, "worker-died: relay-5"], plans, talks)
     assert said.startswith("endpoints-missing: 3 of 5 readers unmatched, first: relay-3 on lagometer/t3; ")
+    assert "; they heard 0 of 2 publishers; 3 of 6 workers" in said  # the plan has no relay-5
     assert "3 of 6 workers were matched, so discovery was still making progress" in said
     assert other == "worker-died: relay-5"
 
@@ -68,3 +71,33 @@ def test_the_wait_grows_with_processes_and_endpoints_unless_the_study_says_it(tm
     assert waits[1] > 60 * 10**9  # Fast DDS needed 27.8 s for a hundred
     told = plans_of(tmp_path, "pipeline-100", discovery_timeout="3s")[0].phases.discovery_timeout_ns
     assert told == 3 * 10**9
+
+
+def failed(missing: list[object], *publishers: Counted) -> Failed:
+    return Failed(event="failed", reason="endpoints-missing", missing=missing, counted=list(publishers))
+
+
+def test_what_each_side_counted_is_said_against_what_it_expects(tmp_path: Path) -> None:
+    plans = plans_of(tmp_path, "pipeline-3")
+    (source,), (relay,) = plans[0].nodes, plans[1].nodes
+    (writer,), (reader,) = source.writers, relay.readers
+    missing = {"node": relay.name, "reader": 0, "topic": reader.topic, "streams": list(reader.streams)}
+    heard = f"{relay.name} on {reader.topic} heard 0 of 1 publishers"
+    publisher = Counted(node=source.name, topic=writer.topic, stream=writer.stream, readers=0)
+    counts = f"the publisher of source on {writer.topic} counts 0 of 1 readers (or can't tell)"
+    assert counted(failed([missing]), plans) == heard
+    assert counted(failed([missing], publisher), plans) == f"{heard}, {counts}"
+    found = publisher.model_copy(update={"readers": 1})
+    assert counted(failed([missing], found), plans) == heard, "it has all its readers"
+    reader.streams.append(7)  # as if it expected another one, which it heard
+    assert counted(failed([missing]), plans) == heard.replace("0 of 1", "1 of 2")
+
+
+def test_many_counts_are_cut_and_what_is_not_known_is_left_out(tmp_path: Path) -> None:
+    plans = plans_of(tmp_path, "pipeline-3")
+    name = plans[1].nodes[0].name
+    missing: list[object] = [{"node": name, "reader": 0, "topic": "t", "streams": [0]}]
+    said = counted(failed(missing * (COUNTS_MAX + 2)), plans)
+    assert said.count(" heard 0 of 1 publishers") == COUNTS_MAX and said.endswith(", and 2 more")
+    nonsense: list[object] = ["x", {}, {"node": [], "reader": {}, "streams": []}, {"node": name, "reader": 0}]
+    assert counted(failed(nonsense), plans) == ""

@@ -14,7 +14,7 @@ from study_adapters import write_adapters
 from lagometer.errors import BadInput, SetupMissing
 from lagometer.installation import supervisor_path, worker_command, worker_path
 from lagometer.study import Adapter, discover_adapters
-from lagometer.study.adapters import available_cpus, load_adapter, probe
+from lagometer.study.adapters import available_cpus, load_adapter, misnamed, probe
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SIDECARS = sorted((REPOSITORY / "adapters").glob("*/adapter.json"))
@@ -131,6 +131,12 @@ def test_the_nearest_word_is_offered(tmp_path: Path, keys: tuple[str, ...], valu
         load_adapter(with_change(tmp_path, *keys, value=value))
 
 
+def test_a_transport_in_a_sidecar_is_sent_to_the_code_with_the_known_words(tmp_path: Path) -> None:
+    said = "unknown key 'transport'.*known are: process, shared-memory, .*; did you mean 'shared-memory'"
+    with pytest.raises(BadInput, match=said):
+        load_adapter(with_change(tmp_path, "transport", value={"between_processes": ["shm"]}))
+
+
 def test_all_that_is_wrong_in_a_sidecar_is_named_at_once(tmp_path: Path) -> None:
     with_change(tmp_path, "abilities", "depth", value="no")
     path = tmp_path / "cyclonedds" / "adapter.json"
@@ -163,12 +169,14 @@ def test_a_library_that_is_missing_says_what_helps_there(
     assert missing is not None and "make setup" in missing
 
 
-def answering(tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Adapter:
-    """An adapter whose probe is a shell script in the worker's place."""
+def answering(
+    tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch, program: str = "LAGOMETER_WORKER"
+) -> Adapter:
+    """An adapter that a shell script in a program's place answers for."""
     worker = tmp_path / "worker"
     worker.write_text(f"#!/bin/sh\n{script}\n")
     worker.chmod(0o755)
-    monkeypatch.setenv("LAGOMETER_WORKER", str(worker))
+    monkeypatch.setenv(program, str(worker))
     return write_adapters(tmp_path / "adapters")["shm"]
 
 
@@ -191,6 +199,36 @@ def test_a_probe_is_an_answer_whatever_happens(
 ) -> None:
     answer = probe(answering(tmp_path, script, monkeypatch))
     assert (answer.version, answer.error) == (version, error)
+
+
+@pytest.mark.parametrize(
+    ("script", "other"),
+    [
+        ("""read order; echo '{"name": "in_c", "ok": true}'""", "in_c"),
+        ("""read order; echo '{"name": "shm", "ok": true}'""", None),
+        ("""echo '{"ok": false, "reason": "it is no adapter"}'""", None),
+        ("echo no json", None),
+        ("kill -SEGV $$", None),
+    ],
+)
+def test_a_library_that_has_another_name_than_its_sidecar_is_told_with_both(
+    script: str, other: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = answering(tmp_path, script, monkeypatch, "LAGOMETER_CONFORMANCE")
+    assert misnamed(adapter) == (
+        f"its code (liblagometer_shm.so) says that its name is '{other}', and its adapter.json says 'shm': "
+        "write one name in both, and build it again"
+        if other is not None
+        else None
+    )
+
+
+def test_without_the_program_nobody_asks_for_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAGOMETER_CONFORMANCE", str(tmp_path / "absent"))
+    assert misnamed(write_adapters(tmp_path)["shm"]) is None
+    assert misnamed(load_adapter(in_python(tmp_path))) is None
 
 
 def test_programs_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

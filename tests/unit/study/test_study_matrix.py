@@ -214,6 +214,7 @@ def test_options_are_checked_against_the_sidecar(adapters: dict[str, Adapter]) -
         ({"cyclonedds": {"max_message_size": "big"}}, "'big' is not a whole number at least 1024"),
         ({"cyclonedds": {"max_message_size": 10}}, "'10' is not a whole number at least 1024"),
         ({"cyclonedds": {"transport": "tcp"}}, "'tcp' is not one of udp, shm"),
+        ({"cyclonedds": {"transport": "upd"}}, "'upd' is not one of udp, shm.*did you mean 'udp'. which"),
         ({"cyclonedds": {"loud": "no"}}, "'no' is not true or false"),
         ({"cyclonedds": {"ratio": 2}}, "'2' is not a number at most 1"),
         ({"cyclone": {"ratio": 1}}, "unknown adapter 'cyclone' .did you mean 'cyclonedds'"),

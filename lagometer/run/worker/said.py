@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a trial fails because of what a worker said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lagometer.run.worker.conversation import Conversation, failure_code
+from lagometer.run.worker.messages import Failed, Ready
+from lagometer.run.worker.plan import Plan
+from lagometer.run.worker.unmatched import counted
+from lagometer.run.worker.words import text_of
+from lagometer.study.claims import wrong_claim
+
+
+def reasons_of(
+    event: str, talk: Conversation, conversations: Sequence[Conversation], plans: Sequence[Plan]
+) -> Iterator[str]:
+    """Returns why the trial fails now that this event came; for most events there is no reason."""
+    if event == "ready" and talk.ready is not None:
+        yield from _wrong_claims(talk.name, talk.ready)
+    if event == "failed" and talk.failed is not None:
+        yield _failure(talk.name, talk.failed, conversations, plans)
+
+
+def _wrong_claims(name: str, ready: Ready) -> Iterator[str]:
+    """The first wrong claim of a transport: the objects of an adapter usually make the same."""
+    for setting in ready.settings:
+        effective = setting.get("effective")
+        wrong = wrong_claim(effective.get("transport")) if isinstance(effective, dict) else None
+        if wrong is not None:
+            where = f"{setting.get('adapter')}: describe of {setting.get('object')}"
+            yield f"adapter-failed: {name} in phase create: {where}: {wrong}"
+            return
+
+
+def _failure(name: str, failed: Failed, conversations: Sequence[Conversation], plans: Sequence[Plan]) -> str:
+    missing = f" (missing: {', '.join(map(text_of, failed.missing))})" if failed.missing else ""
+    counts = counted(failed, plans)
+    code = failure_code(failed, conversations)
+    return f"{code}: {name} in phase {failed.phase}: {failed.message}{missing}{counts and f'; {counts}'}"
