@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from lagometer.summary.findings.buffers import receive_buffer_option
 from lagometer.summary.findings.evidence import CellEvidence, Said, Trial, of_reasons
 from lagometer.summary.findings.network import UDP_DATAGRAM_BYTES
 from lagometer.units import size_text
@@ -101,8 +102,8 @@ def _nothing_received(cell: CellEvidence) -> Iterator[Said]:
             "and the receive buffer is full before the last one comes",
             f"a message has {size_text(payload)}, a receive buffer holds {size_text(buffer_bytes)}, "
             f"{dropped:,} datagrams dropped by the kernel",
-            "raise the receive buffer (the adapter's option for socket buffers, `profile: matched`, "
-            "`sysctl net.core.rmem_max`), or send smaller messages",
+            f"raise the receive buffer: {receive_buffer_option(cell)}, and `sysctl net.core.rmem_max`; or "
+            "send smaller messages",
             "man 7 udp; Cyclone DDS, issue 294",
         )
         return
