@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from rich.console import Console
 from synthetic_campaign import Shape, write_campaign
 
 from lagometer.cli.show.command import as_json, render
+from lagometer.cli.show.findings import mark
 from lagometer.report.build import build_report
 from lagometer.store.reader import open_campaign
 from lagometer.study.adapters import load_adapter
 from lagometer.summary.findings.derive import RULES
 from lagometer.summary.findings.evidence import CellEvidence, Said, cells_of
+from lagometer.summary.findings.footnotes import footnotes
 from lagometer.summary.findings.traps import holds, traps
 from lagometer.summary.summarise import summarise
 
@@ -244,6 +247,18 @@ def test_every_view_shows_the_same(tmp_path: Path) -> None:
     places = [text.index(f"      {each.cell} (") for each in summary.findings if each.kind == "a-trap"][:3]
     assert places == sorted(places)
     assert "a-trap: w" in text and "fix: f" in text and "source: s" in text
+    notes = footnotes(summary.findings)
+    assert sorted({note for of_cell in notes.values() for note in of_cell}) == list(
+        range(1, 1 + _listed(text))
+    )
+    assert [row["findings"] for row in told["rows"]] == [notes.get(row["cell"], []) for row in told["rows"]]
+    for row in told["rows"]:
+        assert not row["valid"] or f" {row['cell']}{mark(row['findings'])} " in text
+
+
+def _listed(text: str) -> int:
+    """How many findings are listed in the terminal."""
+    return len(re.findall(r"^  \[\d+\] \S+: ", text, re.MULTILINE))
 
 
 def _end_to_end(each: object) -> bool:

@@ -19,7 +19,15 @@ import alarms
 
 def finding(kind: str, cell: str, what: str = "w") -> Finding:
     return Finding(
-        cell=cell, kind=kind, trials=1, of_trials=1, what=what, number="7 of 8", fix="f", source="s"
+        footnote=1,
+        cell=cell,
+        kind=kind,
+        trials=1,
+        of_trials=1,
+        what=what,
+        number="7 of 8",
+        fix="f",
+        source="s",
     )
 
 
@@ -32,7 +40,12 @@ def finding(kind: str, cell: str, what: str = "w") -> Finding:
         ("message-exceeds-receive-buffer", "udp/64B/default", "w", alarms.ALARM),
         ("hypervisor-stole-time", "shm/64B/default", "w", alarms.MACHINE),
         ("rate-beyond-the-sender", "shm/64B/default", "the call took too long", alarms.ALARM),
-        ("rate-beyond-the-sender", "shm/64B/default", "its thread did not get to run in time", alarms.MACHINE),
+        (
+            "rate-beyond-the-sender",
+            "shm/64B/default",
+            "its thread did not get to run in time",
+            alarms.MACHINE,
+        ),
         ("taken-twice", "shm/1MB/default", "w", alarms.ALARM),
     ],
 )
