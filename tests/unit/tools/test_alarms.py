@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lagometer.study import load_study
+from lagometer.study import discover_adapters, expand, load_study
 from lagometer.summary.data import Finding
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
@@ -46,6 +46,8 @@ def finding(kind: str, cell: str, what: str = "w") -> Finding:
             "its thread did not get to run in time",
             alarms.MACHINE,
         ),
+        ("lost-in-a-queue", "ecal-py/64B/default", "w", alarms.TRUE),
+        ("lost-in-a-queue", "iceoryx/64B/default", "w", alarms.ALARM),
         ("taken-twice", "shm/1MB/default", "w", alarms.ALARM),
     ],
 )
@@ -79,3 +81,5 @@ def test_the_short_form_is_the_racks_smallest_payload() -> None:
     assert short.matrix["profile"] == ("default",)
     assert short.matrix["adapter"] == rack.matrix["adapter"]
     assert short.duration_ns < rack.duration_ns
+    expansion = expand(short, discover_adapters())  # refuses a pattern that excludes nothing
+    assert all("/64B/" in each.cell for each in expansion.excluded)
