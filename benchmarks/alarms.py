@@ -60,14 +60,20 @@ KNOWN = (
         ("ecal-py/*",),
         "eCAL overwrites in shared memory what a subscriber has not copied yet, without notice",
     ),
+    Holds(
+        "middleware-noticed-loss",
+        ("fastdds/*/1MB/*", "fastdds/*/64KB/*"),
+        "Fast DDS reports the best-effort messages whose datagrams the kernel dropped",
+    ),
     Holds("message-exceeds-receive-buffer", ("*/1MB/*",), DATAGRAMS),
     Holds("nothing-received-too-large", ("*/1MB/*",), DATAGRAMS),
+    Holds("nothing-received", ("mqtt/*/1MB/*",), f"{RATE}, and at first all wait in the broker"),
     Holds("receive-buffer-overflow", ("*/1MB/*", "*/64KB/*"), f"{DATAGRAMS}; of 64 KB it holds three"),
     *(
         Holds(kind, ("*/1MB/*",), RATE)
         for kind in (
             *("rate-beyond-the-sender", "publish-blocks", "sender-refused", "queue-builds-up"),
-            *("depth-bounds-the-sender", "lost-in-a-queue", "still-on-the-way"),
+            *("depth-bounds-the-sender", "lost-in-a-queue", "still-on-the-way", "tcp-retransmitted"),
         )
     ),
 )

@@ -89,7 +89,12 @@ def _failed(cell: CellEvidence, word: str) -> list[Trial]:
 
 
 def _nothing_received(cell: CellEvidence) -> Iterator[Said]:
-    trials = _failed(cell, "nothing-received")
+    # Where nothing was sent, either, the sender is what to look at (`sending`).
+    trials = [
+        trial
+        for trial in _failed(cell, "nothing-received")
+        if trial.count("sent") or not trial.reasons("rate-missed")
+    ]
     if not trials:
         return
     dropped = sum(trial.kernel("udp_receive_buffer_errors") for trial in trials)

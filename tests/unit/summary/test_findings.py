@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forced_findings import DROPS, FORCED, NOTHING, cell_with, said_of
+from forced_findings import DROPS, FORCED, NO_DROPS, NOTHING, cell_with, said_of
 from rich.console import Console
 from synthetic_campaign import Shape, write_campaign
 
@@ -92,6 +92,14 @@ def test_what_is_said_of_a_failed_trial_is_said_once() -> None:
     assert set(said_of(cell_with(DROPS | {"n": 0, "lost": 0}, reasons=(NOTHING,)))) == {
         "nothing-received-too-large"
     }
+
+
+def test_where_nothing_was_sent_the_sender_alone_is_explained() -> None:
+    missed = "rate-missed: source published 19 of 200 messages, 38 Hz instead of 400 Hz"
+    nothing = {"n": 0, "sent": 0} | NO_DROPS
+    assert set(said_of(cell_with(nothing, reasons=(missed, NOTHING)))) == {"rate-beyond-the-sender"}
+    found = said_of(cell_with(nothing | {"sent": 162}, reasons=(missed, NOTHING)))
+    assert set(found) == {"rate-beyond-the-sender", "nothing-received"}
 
 
 def test_counters_that_were_not_read_prove_nothing() -> None:
