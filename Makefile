@@ -2,7 +2,7 @@
 # What can be done here; `make` alone prints this table. Everything runs from a clean clone without another step.
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis bench-conductor bench-late bench-resources coverage adaptive calibration kills truth witness network asan ubsan tsan fresh nightly lock clean
+.PHONY: help setup bench test lint conformance interoperability fidelity bench-core bench-analysis bench-conductor bench-late bench-resources coverage adaptive calibration alarms kills truth witness network asan ubsan tsan fresh nightly lock clean
 
 python := .venv/bin/python
 # SMOKE=1: the short form of a benchmark, which only shows that it works. SHORT=1: the short form of fresh.
@@ -61,6 +61,10 @@ adaptive: ## adaptive cells against runs of 60 s, at most a fifteenth of their t
 calibration: ## a build against itself raises no alarm, and an injected +5 % is found (SMOKE=1: short)
 	@tools/setup --test --rack
 	@$(python) benchmarks/calibration.py $(smoke)
+
+alarms: ## the whole rack with nothing wrong in it: findings raised, and none that is a false alarm (SMOKE=1: short)
+	@tools/setup --test --rack --rust
+	@$(python) benchmarks/alarms.py $(smoke)
 
 kills: ## campaigns that are killed and resumed 200 times lose and repeat nothing (SMOKE=1: 10 times)
 	@tools/setup --test

@@ -117,6 +117,7 @@ def carry_out(
     from lagometer.stats.compare.comparable import compare_campaigns
     from lagometer.store.errors import StoreError
     from lagometer.store.reader import open_campaign
+    from lagometer.summary.findings.footnotes import footnotes
 
     try:
         campaigns = open_campaign(a), open_campaign(b)
@@ -130,20 +131,25 @@ def carry_out(
     failed = [*conditions.met(comparison, strict), *conditions.failed(judgements, strict)]
     undecided = conditions.undecided(comparison, choice.limits)
     findings_by_side = _findings(comparison, *campaigns)
+    notes = footnotes(findings_by_side["findings_a"]), footnotes(findings_by_side["findings_b"])
     if as_json:
         sides = {
             side: [finding.model_dump() for finding in side_findings]
             for side, side_findings in findings_by_side.items()
         }
         outcome = {"limits": [asdict(judgement) for judgement in judgements], "failed_conditions": failed}
-        print_json({**as_dict(comparison), **outcome, **sides, "undecided": undecided})
+        document = as_dict(comparison)
+        for cell in document["cells"]:
+            cell["findings_a"] = notes[0].get(cell["cell_a"], [])
+            cell["findings_b"] = notes[1].get(cell["cell_b"], [])
+        print_json({**document, **outcome, **sides, "undecided": undecided})
     else:
         from lagometer.cli.show.comparison import render
         from lagometer.cli.show.findings import render_findings
         from lagometer.cli.show.limits import render_limits
 
         console = output_console()
-        render(comparison, console)
+        render(comparison, console, notes)
         render_limits(judgements, console)
         for side, side_findings in findings_by_side.items():
             render_findings(
@@ -156,12 +162,10 @@ def carry_out(
 
 def _findings(comparison: Comparison, a: Campaign, b: Campaign) -> dict[str, list[Finding]]:
     """`findings_a` and `findings_b`: the findings in the compared cells."""
-    from lagometer.summary.findings.derive import findings
+    from lagometer.summary.findings.derive import findings_of_both
 
-    return {
-        "findings_a": findings(a, {cell.cell_a for cell in comparison.cells}),
-        "findings_b": findings(b, {cell.cell_b for cell in comparison.cells}),
-    }
+    findings_a, findings_b = findings_of_both(comparison, a, b)
+    return {"findings_a": findings_a, "findings_b": findings_b}
 
 
 def _write_page(comparison: Comparison, a: Campaign, b: Campaign, page: Path) -> None:

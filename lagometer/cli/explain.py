@@ -36,7 +36,7 @@ def command(
 
     Example: lagometer explain 'out/quick:shm/*/64B/*' ':udp/*/64B/*'
     """
-    from lagometer.cli.show.findings import render_findings
+    from lagometer.cli.show.findings import mark, render_findings
     from lagometer.stats.compare.explain import explain
     from lagometer.store.errors import StoreError
     from lagometer.summary.findings.derive import findings
@@ -67,7 +67,8 @@ def command(
         print_json(finite(document))
     else:
         console = output_console()
-        _render(explanation, console)
+        notes = [sorted({finding.footnote for finding in side_findings}) for side_findings in sides.values()]
+        _render(explanation, console, [mark(side_notes) for side_notes in notes])
         if floor is not None:
             console.print(f"\n{floor.sentence}", markup=False, soft_wrap=True)
         for name, side_findings in zip("AB", sides.values(), strict=True):
@@ -93,11 +94,13 @@ def _cell(text: str, other: CellOf | None) -> CellOf:
     return CellOf(campaign, matches[0])
 
 
-def _render(explanation: Explanation, console: Console) -> None:
+def _render(explanation: Explanation, console: Console, marks: Sequence[str]) -> None:
+    """Prints it. marks: the footnotes of A's and B's findings."""
     from lagometer.cli.show.comparison import cost_line, quantity_lines
     from lagometer.stats.compare.compare import NO_DIFFERENCE, NOT_COMPARABLE
 
-    console.print(f"A {explanation.a}\nB {explanation.b}", markup=False, style="bold", soft_wrap=True)
+    names = f"A {explanation.a}{marks[0]}\nB {explanation.b}{marks[1]}"
+    console.print(names, markup=False, style="bold", soft_wrap=True)
     summary_lines = [*quantity_lines(explanation.comparison), cost_line(explanation.comparison)]
     console.print("; ".join(summary_lines), markup=False, soft_wrap=True)
     if explanation.comparison.verdict in (NO_DIFFERENCE, NOT_COMPARABLE):

@@ -99,7 +99,7 @@ def _probes(pubsub: PubSub, pairs: Mapping[str, tuple[Endpoint, Endpoint]]) -> d
         if control_account.probes and until_s is None:
             until_s = time.monotonic() + SILENT_S
         if until_s is None and time.monotonic() > latest_s:
-            counts = stage.counted([control])
+            counts = pubsub.counted([control])
             raise NotMet(f"two secured participants did not hear each other on {topic}; {counts}")
         time.sleep(PAUSE_S)
     accounts = pubsub.accounts(list(pairs.values()))

@@ -21,6 +21,7 @@ from lagometer.stats.compare.compare import CellComparison
 from lagometer.store.effective import effective_of_both
 from lagometer.store.reader import Campaign
 from lagometer.summary.campaign import campaign_head, cell_factors
+from lagometer.summary.findings.derive import findings_of_both
 from lagometer.units import plain_text
 
 
@@ -32,6 +33,7 @@ def write_comparison(comparison: Comparison, a: Campaign, b: Campaign, output: P
 def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> ComparisonReport:
     """Everything that the page shows; `a` and `b` are the compared campaigns."""
     control = comparison.control
+    findings_a, findings_b = findings_of_both(comparison, a, b)
     return ComparisonReport(
         format=DATA_FORMAT,
         kind="comparison",
@@ -50,6 +52,8 @@ def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> Compar
             for difference in comparison.differences
         ],
         settings=list(_settings(comparison, a, b)),
+        findings_a=findings_a,
+        findings_b=findings_b,
     )
 
 

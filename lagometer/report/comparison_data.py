@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from lagometer.summary.data import Campaign
+from lagometer.summary.data import Campaign, Finding
 from lagometer.summary.model import Model
 
 
@@ -77,7 +77,8 @@ class SettingDifference(Model):
 
 class ComparisonReport(Model):
     """Everything that the page of a comparison shows. `verdict` is over all cells, `alpha` the probability
-    of any false alarm among them.
+    of any false alarm among them. `findings_a`, `findings_b`: those in the compared cells, each side with
+    footnotes of its own.
     """
 
     format: int
@@ -94,3 +95,5 @@ class ComparisonReport(Model):
     only_b: list[str]
     differences: list[Difference]
     settings: list[SettingDifference]
+    findings_a: list[Finding]
+    findings_b: list[Finding]

@@ -439,9 +439,11 @@ class Finding(Model):
     """What happened in a cell and why, as far as evidence, settings and counters show.
 
     `kind`: its code word. `what`: a sentence. `number`: what shows it. `fix`: what to change. `source`: where
-    this is documented. Seen in `trials` of the cell's `of_trials`, including failed ones.
+    this is documented. Seen in `trials` of the cell's `of_trials`, including failed ones. `footnote`: its
+    number beside figures; findings that differ only in cell and `number` share one.
     """
 
+    footnote: int
     cell: str
     kind: str
     trials: int

@@ -77,6 +77,18 @@ function rowsOf(page) {
   );
 }
 
+/** The footnotes beside figures: of which cell, what stands there, and where each leads. */
+function marksOf(page, rows) {
+  return page.$$eval(`${rows} .marks`, (all) =>
+    all.map((marks) => ({
+      cell: marks.closest("tr").dataset.cell ?? null,
+      adapter: marks.closest("tr").dataset.adapter ?? null,
+      notes: [...marks.querySelectorAll("a")].map((link) => link.textContent),
+      targets: [...marks.querySelectorAll("a")].map((link) => document.getElementById(link.hash.slice(1))?.textContent ?? null),
+    })),
+  );
+}
+
 function linksOf(page) {
   return page.$$eval("*", (all) =>
     all.flatMap((node) =>
@@ -99,6 +111,9 @@ async function useIt() {
       intervals: [...row.querySelectorAll(".interval")].map((each) => [each.dataset.figure, each.textContent]),
     })),
   );
+  seen.marks = { table: await marksOf(page, "#figures"), glance: await marksOf(page, "#glance") };
+  await page.click("#figures .marks a");
+  seen.markLeads = await page.evaluate(() => ({ focused: document.activeElement?.id, hash: location.hash }));
   seen.charts = await page.$$eval(".chart", (all) => all.map((each) => each.getAttribute("aria-label")));
   seen.summary = await rowsOf(page);
 
@@ -249,6 +264,7 @@ async function compareIt(width, theme) {
       texts: [...row.children].map((cell) => cell.textContent),
     })),
   );
+  seen.comparisonMarks = await marksOf(page, "#comparison");
   seen.forest = await page.$$eval(".forest g title", (titles) => titles.map((each) => each.textContent));
   seen.comparisonLayouts.push({
     overflow: await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth),

@@ -13,8 +13,10 @@ import pytest
 from shown_cells import LIKE, LINKED
 
 from lagometer.report import page
+from lagometer.report.comparison import build_comparison
 from lagometer.stats.compare.comparable import Comparison
 from lagometer.store.reader import open_campaign
+from lagometer.summary.findings.footnotes import footnotes
 from lagometer.summary.summarise import summarise
 
 ROOT = Path(__file__).parents[2]
@@ -317,6 +319,36 @@ def test_a_comparison_shows_ratios_and_verdicts(
     assert all(link.startswith(("#", "data:")) for link in seen["comparisonLinks"])
     assert all(each["overflow"] <= 0 for each in seen["comparisonLayouts"])
     assert all(each["theme"] == each["wanted"] for each in seen["comparisonLayouts"])
+
+
+def test_findings_stand_beside_figures_and_lead_to_their_text(
+    seen: dict[str, Any], campaign: Path, comparison: tuple[Comparison, Path]
+) -> None:
+    summary = summarise(open_campaign(campaign))
+    notes = footnotes(summary.findings)
+    cells = {row["cell"] for row in seen["summary"]}
+    shown = {each["cell"]: each["notes"] for each in seen["marks"]["table"]}
+    assert shown == {cell: [f"[{note}]" for note in notes[cell]] for cell in notes if cell in cells} and shown
+    assert summary.glance is not None
+    figures = [each for row in summary.glance.rows for each in row.figures if each is not None]
+    beside = [[f"[{note}]" for note in notes[each.cell]] for each in figures if each.cell in notes]
+    assert [each["notes"] for each in seen["marks"]["glance"]] == beside != []
+    what = {f"[{each.footnote}]": each.what.replace("`", "") for each in summary.findings}
+    for each in (*seen["marks"]["table"], *seen["marks"]["glance"]):
+        for note, target in zip(each["notes"], each["targets"], strict=True):
+            assert target.startswith(f"{note} {what[note]}")
+    first = seen["marks"]["table"][0]["notes"][0].strip("[]")
+    assert seen["markLeads"] == {"focused": f"findings-{first}", "hash": ""}
+    sides = (open_campaign(Path(each)) for each in (comparison[0].a, comparison[0].b))
+    told = build_comparison(comparison[0], *sides)
+    expected = [
+        [f"[{note}]" for note in footnotes(side)[cell]]
+        for each in told.cells
+        for side, cell in ((told.findings_a, each.cell_a), (told.findings_b, each.cell_b))
+        if cell in footnotes(side)
+    ]
+    assert [each["notes"] for each in seen["comparisonMarks"]] == expected != []
+    assert all(target for each in seen["comparisonMarks"] for target in each["targets"])
 
 
 def test_arrow_keys_read_the_chart(seen: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated from lagometer/report/comparison_data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
-import type { Campaign } from "./data";
+import type { Campaign, Finding } from "./data";
 
 /**
  * B over A in one quantity of latency. An end of the interval that lies at infinity is null; without a
@@ -75,7 +75,8 @@ export interface SettingDifference {
 
 /**
  * Everything that the page of a comparison shows. `verdict` is over all cells, `alpha` the probability
- * of any false alarm among them.
+ * of any false alarm among them. `findings_a`, `findings_b`: those in the compared cells, each side with
+ * footnotes of its own.
  */
 export interface ComparisonReport {
   format: number;
@@ -92,4 +93,6 @@ export interface ComparisonReport {
   only_b: string[];
   differences: Difference[];
   settings: SettingDifference[];
+  findings_a: Finding[];
+  findings_b: Finding[];
 }

@@ -4,6 +4,7 @@
 
 import type { ComparedCell, ComparedQuantity, ComparisonReport } from "./comparison-data";
 import { cellList, element, headedTable, scrolled, section, type Child } from "./dom";
+import { findingsSection, marks, type Place } from "./findings";
 import { forest } from "./forest-chart";
 import { ABSENT, dateText, durationText, intervalText, percentText } from "./format";
 
@@ -14,6 +15,9 @@ const WORDS: Record<string, string> = {
   "no-difference": "no difference shown",
   "not-comparable": "can't be compared",
 };
+
+const FINDINGS_A: Place = { id: "findings-a", title: "Findings in A" };
+const FINDINGS_B: Place = { id: "findings-b", title: "Findings in B" };
 
 function word(verdict: string): string {
   return WORDS[verdict] ?? verdict;
@@ -97,10 +101,21 @@ function quantityCells(found: ComparedQuantity | undefined): HTMLElement[] {
   ];
 }
 
+/** The findings of both sides of a cell, by their footnotes. */
+function notes(report: ComparisonReport, cell: ComparedCell): Child[] {
+  const sides = [
+    { name: "A", own: marks(report.findings_a, cell.cell_a, FINDINGS_A) },
+    { name: "B", own: marks(report.findings_b, cell.cell_b, FINDINGS_B) },
+  ];
+  return sides.flatMap(({ name, own }) => (own === null ? [] : [` ${name} `, own]));
+}
+
 function figures(report: ComparisonReport, cells: ComparedCell[]): HTMLElement {
   const names = [...new Set(cells.flatMap((each) => each.quantities.map(({ quantity }) => quantity)))];
+  const anyFindings = report.findings_a.length + report.findings_b.length > 0;
   const heads = [
     "cell",
+    ...(anyFindings ? ["findings"] : []),
     "trials A, B",
     "CPU / message A",
     "CPU / message B",
@@ -112,6 +127,7 @@ function figures(report: ComparisonReport, cells: ComparedCell[]): HTMLElement {
       "tr",
       { "data-cell": cell.cell_b, class: cell.verdict === "not-comparable" ? "invalid" : "" },
       element("th", { scope: "row" }, nameOf(cell)),
+      ...(anyFindings ? [element("td", { "data-column": "findings" }, ...notes(report, cell))] : []),
       element(
         "td",
         {},
@@ -218,6 +234,8 @@ export function comparisonPage(
       ...refused(report),
     ),
     section("cells", "Figures", element("p", { class: "quiet" }, figuresNote), figures(report, report.cells)),
+    findingsSection(report.findings_a, FINDINGS_A) ?? "",
+    findingsSection(report.findings_b, FINDINGS_B) ?? "",
     differences(report),
   );
   const compared = report.cells.filter((each) => each.verdict !== "not-comparable");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The campaign at a glance: every adapter next to the machine's own floor, at up to three payloads.
 
-import type { Glance, GlanceFigure, GlanceRow } from "./data";
+import type { Finding, Glance, GlanceFigure, GlanceRow } from "./data";
 import { element, scrolled, section } from "./dom";
+import { marks } from "./findings";
 import { ABSENT, countText, durationText, endsText, sizeText, threeDigits } from "./format";
 
 const HEADS = ["p50", "× floor", "p99", "× floor", "CPU per message"];
@@ -15,17 +16,24 @@ function number(
   text: string,
   place = "",
   below: HTMLElement | null = null,
+  beside: HTMLElement | null = null,
 ): HTMLElement {
   return element(
     "td",
     { class: `number ${place}`, ...(value === null ? {} : { "data-value": String(value) }) },
     text,
+    beside,
     below,
   );
 }
 
-/** A figure and, below it, its 95 % interval if it has one. */
-function withInterval(figure: GlanceFigure, name: Named, place = ""): HTMLElement {
+/** A figure and, below it, its 95 % interval if it has one; beside it, what is given. */
+function withInterval(
+  figure: GlanceFigure,
+  name: Named,
+  place = "",
+  beside: HTMLElement | null = null,
+): HTMLElement {
   const value = figure[name];
   const show = name.startsWith("times") ? threeDigits : durationText;
   const known = figure.intervals.find((each) => each.figure === name);
@@ -34,13 +42,13 @@ function withInterval(figure: GlanceFigure, name: Named, place = ""): HTMLElemen
     low === null || high === null
       ? null
       : element("span", { class: "interval", "data-figure": name }, endsText(name, low, high));
-  return number(value, value === null ? ABSENT : show(value), place, below);
+  return number(value, value === null ? ABSENT : show(value), place, below, beside);
 }
 
-function cellsOf(figure: GlanceFigure | null): HTMLElement[] {
+function cellsOf(figure: GlanceFigure | null, findings: Finding[]): HTMLElement[] {
   if (figure === null) return HEADS.map((_, place) => number(null, ABSENT, place === 0 ? "first" : ""));
   return [
-    withInterval(figure, "latency_p50_ns", "first"),
+    withInterval(figure, "latency_p50_ns", "first", marks(findings, figure.cell)),
     withInterval(figure, "times_floor_p50"),
     withInterval(figure, "latency_p99_ns"),
     withInterval(figure, "times_floor_p99"),
@@ -48,7 +56,7 @@ function cellsOf(figure: GlanceFigure | null): HTMLElement[] {
   ];
 }
 
-function rowOf(row: GlanceRow, settings: boolean): HTMLElement {
+function rowOf(row: GlanceRow, settings: boolean, findings: Finding[]): HTMLElement {
   const memory = row.memory_pss_bytes;
   return element(
     "tr",
@@ -59,14 +67,14 @@ function rowOf(row: GlanceRow, settings: boolean): HTMLElement {
       row.bare ? element("span", { class: "quiet" }, row.adapter) : row.adapter,
     ),
     ...(settings ? [element("td", {}, row.settings)] : []),
-    ...row.figures.flatMap(cellsOf),
+    ...row.figures.flatMap((figure) => cellsOf(figure, findings)),
     number(row.threads, countText(row.threads)),
     number(memory, memory === null ? ABSENT : `${threeDigits(memory / 1048576)} MiB`),
   );
 }
 
 /** Null if the campaign has nothing to compare. */
-export function glanceSection(glance: Glance | null): HTMLElement | null {
+export function glanceSection(glance: Glance | null, findings: Finding[]): HTMLElement | null {
   if (glance === null) return null;
   const settings = glance.rows.some((row) => row.settings !== "");
   const fixed = (text: string): HTMLElement => element("th", { scope: "col", rowspan: "2" }, text);
@@ -90,7 +98,7 @@ export function glanceSection(glance: Glance | null): HTMLElement | null {
     ),
     element("tr", {}, ...heads),
   );
-  const body = element("tbody", {}, ...glance.rows.map((row) => rowOf(row, settings)));
+  const body = element("tbody", {}, ...glance.rows.map((row) => rowOf(row, settings, findings)));
   const missing = glance.missing.map(({ adapter, cells, reasons }) => {
     const where = cells.length === 0 ? "" : ` ${cells.join(", ")}`;
     return element("li", {}, element("strong", {}, adapter), `${where}: ${reasons.join("; ")}`);
@@ -99,7 +107,7 @@ export function glanceSection(glance: Glance | null): HTMLElement | null {
     "End to end, over all valid trials. × floor: as a multiple of the same quantile of the fastest " +
     "bare transport that did the same work. –: too few messages arrived for the quantile, or the " +
     "reason given below. Below a figure is its 95 % interval, where the trials support one; that of a " +
-    "multiple is made from the intervals of both parts. Threads of all processes and memory (PSS, " +
+    "multiple is made from the intervals of both parts. [1] leads to a finding. Threads of all processes and memory (PSS, " +
     "including daemons) are those of one trial at the smallest payload.";
   return section(
     "glance",

@@ -168,8 +168,8 @@ function start(main: HTMLElement, model: Model): void {
   });
   main.append(
     headLine(model.report, themeButton),
-    glanceSection(model.report.glance) ?? "",
-    findingsSection(model.report) ?? "",
+    glanceSection(model.report.glance, model.report.findings) ?? "",
+    findingsSection(model.report.findings) ?? "",
     bar.root,
     ...charts.map((view) => view.root),
     ...plainSections(model.report),

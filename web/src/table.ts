@@ -5,6 +5,7 @@
 import type { Row } from "./data";
 import type { Report } from "./report-data";
 import { check, element, scrolled, section } from "./dom";
+import { marks, ofCell } from "./findings";
 import {
   ABSENT,
   countOf,
@@ -101,6 +102,19 @@ const WAKE = figure(
 );
 const RATE = figure("rate_achieved_hz", "rate", "messages sent per second, as achieved", rateText);
 
+/** What happened in a row's cell: its findings' footnotes, by which it also sorts. */
+function findingsColumn({ report }: Model): Column {
+  const notes = (row: Row): number[] => ofCell(report.findings, row.cell).map(({ footnote }) => footnote);
+  return {
+    id: "findings",
+    label: "findings",
+    meaning: "what happened in this cell, by the numbers under Findings",
+    value: (row) => notes(row)[0] ?? null,
+    show: (row) => notes(row).join(", "),
+    numeric: false,
+  };
+}
+
 /** Columns of the table: the factors that vary, then the figures. */
 export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdges">): Column[] {
   const woken = model.report.rows.some((row) => row.wake_p50_ns !== null);
@@ -109,6 +123,7 @@ export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdg
     ...(state.allEdges ? [EDGE] : []),
     ...(state.eachTrial ? [TRIAL] : []),
     VERDICT,
+    ...(model.report.findings.length > 0 ? [findingsColumn(model)] : []),
     ...FIGURES,
     ...(woken ? [WAKE] : []),
     RATE,
@@ -196,6 +211,8 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
         : "disturbed";
     return element("td", attributes, column.show(row), element("span", { class: "interval wanting" }, said));
   }
+  if (column.id === "findings")
+    return element("td", { "data-column": column.id }, marks(context.model.report.findings, row.cell));
   if (!column.numeric) return element("td", attributes, column.show(row));
   attributes["class"] = "number";
   if (typeof value === "number" && column.id.endsWith("_ns")) {

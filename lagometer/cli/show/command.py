@@ -101,6 +101,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
     from lagometer.cli.show.cells import cells_as_json
     from lagometer.cli.show.estimates import beside_rows, long_rows
+    from lagometer.cli.show.findings import with_footnotes
     from lagometer.cli.show.layers import layers_as_json
     from lagometer.summary.answer import answers
     from lagometer.summary.cell_layers import campaign_layers
@@ -109,7 +110,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
 
     layers = campaign_layers(campaign)
     summary = summarise(campaign, layers=layers)
-    rows = _chosen(campaign, edge, cell)
+    rows = with_footnotes(_chosen(campaign, edge, cell), summary.findings)
     messages, messages_notes = message_ways(campaign, list(dict.fromkeys(row["cell"] for row in rows)))
     estimates, reason = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): _verdict(row) for row in rows}
@@ -208,7 +209,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.disturbed import render_preemption, render_queues
     from lagometer.cli.show.estimates import render_beside, render_estimates
     from lagometer.cli.show.feasibility import render_feasibility
-    from lagometer.cli.show.findings import render_findings
+    from lagometer.cli.show.findings import render_findings, with_footnotes
     from lagometer.cli.show.glance import render_glance
     from lagometer.cli.show.layers import render_cell_layers, render_layers
     from lagometer.cli.show.node_costs import render_node_costs
@@ -222,9 +223,9 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.summary.cell_layers import campaign_layers
     from lagometer.summary.summarise import summarise
 
-    rows = _chosen(campaign, edge, cell)
     layers = campaign_layers(campaign)
     summary = summarise(campaign, layers=layers)
+    rows = with_footnotes(_chosen(campaign, edge, cell), summary.findings)
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
@@ -236,7 +237,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     elif not rows:
         console.print("no finished trial")
     if unfiltered:
-        render_glance(summary.glance, console)
+        render_glance(summary.glance, console, summary.findings)
     render_estimates(campaign, console, edge, cell)
     render_wakeup(summary, console)
     render_beside(campaign, console)
@@ -314,6 +315,8 @@ def _is_class(warning: str) -> bool:
 def _wide(rows: list[Row]) -> Table:
     from rich.markup import escape
 
+    from lagometer.cli.show.findings import mark
+
     table = new_table()
     edges = len({row["edge"] for row in rows}) > 1 or rows[0]["edge"] != "end-to-end"
     trials = any(row["trial"] for row in rows)
@@ -326,7 +329,8 @@ def _wide(rows: list[Row]) -> Table:
     for name in IMPORTED_FIGURES if imported else FIGURES:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        identity = [escape(row["cell"])] + [str(row["trial"])] * trials + [escape(row["edge"])] * edges
+        identity = [escape(row["cell"] + mark(row["findings"]))]
+        identity += [str(row["trial"])] * trials + [escape(row["edge"])] * edges
         table.add_row(*identity, *figures(row, imported).values())
     return table
 
@@ -340,6 +344,8 @@ def _stacked(rows: list[Row], width: int) -> Table:
     """For a narrow terminal: each cell's id on its own line, and fewer figures below it."""
     from rich.markup import escape
 
+    from lagometer.cli.show.findings import mark
+
     imported = _imported(rows)
     names = IMPORTED_FIGURES if imported else ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max")
     grid = new_table()
@@ -350,5 +356,6 @@ def _stacked(rows: list[Row], width: int) -> Table:
         edge = "" if row["edge"] == "end-to-end" else f" {row['edge']}"
         shown = figures(row, imported)
         text = named_figures([(name, shown[name]) for name in names], width)
-        grid.add_row(f"[bold]{escape(row['cell'] + trial + edge)}[/]\n{text}")
+        name = escape(row["cell"] + trial + edge + mark(row["findings"]))
+        grid.add_row(f"[bold]{name}[/]\n{text}")
     return grid

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lagometer.cli.show.figures import with_interval
+from lagometer.cli.show.findings import sides_mark
 from lagometer.stats.compare.compare import FASTER, MIXED, NO_DIFFERENCE, NOT_COMPARABLE, SLOWER
 
 if TYPE_CHECKING:
@@ -22,16 +23,18 @@ REACH_MIN = 0.01  # of the logarithm: a chart spans at least ±1 %
 REACH_MAX = math.log(4.0)
 VALUE_LENGTH_MAX = 60
 
+Notes = tuple[Mapping[str, Sequence[int]], Mapping[str, Sequence[int]]]
 
-def render(comparison: Comparison, console: Console) -> None:
-    """Prints the whole comparison."""
+
+def render(comparison: Comparison, console: Console, notes: Notes = ({}, {})) -> None:
+    """Prints the whole comparison. notes: the footnotes of A's and B's cells with findings."""
     console.print(f"A {comparison.a}\nB {comparison.b}", markup=False, style="dim", soft_wrap=True)
     for difference in comparison.differences:
         values = f"{_short(difference.a)} → {_short(difference.b)}"
         console.print(f"  differs in {difference.what}: {values}", markup=False, soft_wrap=True)
     reach = chart_reach(comparison.cells)
     for cell in comparison.cells:
-        _render_cell(cell, console, reach)
+        _render_cell(cell, console, reach, notes)
     if any(cell.verdict != NOT_COMPARABLE for cell in comparison.cells):
         console.print(f"[dim]{axis(reach)}[/]", soft_wrap=True)
     for name, cells in (("A", comparison.only_a), ("B", comparison.only_b)):
@@ -46,8 +49,10 @@ def render(comparison: Comparison, console: Console) -> None:
     console.print(f"[bold]{overall_words(comparison)}[/]{suffix if compared else ''}", soft_wrap=True)
 
 
-def _render_cell(cell: CellComparison, console: Console, reach: float) -> None:
+def _render_cell(cell: CellComparison, console: Console, reach: float, notes: Notes) -> None:
     name = cell.cell_b if cell.cell_a == cell.cell_b else f"{cell.cell_a} → {cell.cell_b}"
+    if marks := sides_mark(notes, (cell.cell_a, cell.cell_b)):
+        name += f"  findings: {marks}"
     trials = f"{cell.trials_a} and {cell.trials_b} trials{', in pairs' if cell.paired else ''}"
     console.print(name, markup=False, style="bold", soft_wrap=True)
     if cell.verdict == NOT_COMPARABLE:

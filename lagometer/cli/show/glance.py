@@ -7,40 +7,49 @@ from typing import TYPE_CHECKING
 
 from lagometer.cli.show.daemons import mib
 from lagometer.cli.show.figures import new_table, print_wide
+from lagometer.cli.show.findings import mark
 from lagometer.units import duration_text, span_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
 
-    from lagometer.summary.data import Glance, GlanceFigure
+    from lagometer.summary.data import Finding, Glance, GlanceFigure
 
 PER_PAYLOAD = ("p50", "× floor", "p99", "× floor", "CPU/msg")
 FIGURES = ("latency_p50_ns", "times_floor_p50", "latency_p99_ns", "times_floor_p99", "cpu_per_message_ns")
 
 
-def render_glance(glance: Glance | None, console: Console) -> None:
-    """Prints the table; nothing if it would be empty (see `lagometer.summary.glance`)."""
+def render_glance(glance: Glance | None, console: Console, findings: Sequence[Finding] = ()) -> None:
+    """Prints the table; nothing if it would be empty (see `lagometer.summary.glance`).
+
+    findings: of the campaign; their footnotes stand beside p50.
+    """
     from rich.markup import escape
+
+    from lagometer.summary.findings.footnotes import footnotes
 
     if glance is None:
         return
     subtitle = "end to end, compared with the fastest bare transport that did the same work"
     if any(figure is not None and figure.intervals for row in glance.rows for figure in row.figures):
         subtitle += "; below each figure its 95 % interval (threads and memory are of one trial)"
+    notes = footnotes(findings)
+    if any(figure is not None and figure.cell in notes for row in glance.rows for figure in row.figures):
+        subtitle += "; a number in brackets is a finding, listed below"
     console.print(f"\n[bold]at a glance[/] {subtitle}")
     indices = range(len(glance.payloads_bytes))
-    if not print_wide(_table(glance, indices), console, or_not=True):
+    if not print_wide(_table(glance, indices, notes), console, or_not=True):
         for index in indices:  # a terminal may be too narrow for all payloads side by side
-            print_wide(_table(glance, [index]), console)
+            print_wide(_table(glance, [index], notes), console)
     for missing in glance.missing:
         name = " ".join([missing.adapter, ", ".join(missing.cells)]).rstrip()
         console.print(f"  without figures: {escape(name)}: [dim]{escape('; '.join(missing.reasons))}[/]")
 
 
-def _table(glance: Glance, indices: Sequence[int]) -> Table:
+def _table(glance: Glance, indices: Sequence[int], notes: Mapping[str, Sequence[int]]) -> Table:
     """The table of the payloads at these indices."""
     from rich.markup import escape
 
@@ -58,14 +67,14 @@ def _table(glance: Glance, indices: Sequence[int]) -> Table:
     table.add_column("\nthreads", justify="right")
     table.add_column("\nmemory", justify="right")
     for row in glance.rows:
-        figures = [text for index in indices for text in _texts(row.figures[index])]
+        figures = [text for index in indices for text in _texts(row.figures[index], notes)]
         names = [escape(row.adapter), *([escape(row.settings)] if settings else [])]
         table.add_row(*names, *figures, _count(row.threads), mib(row.memory_pss_bytes))
     return table
 
 
-def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
-    """Each figure, and its interval below it if it has one."""
+def _texts(figure: GlanceFigure | None, notes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+    """Each figure, and its interval below it if it has one; beside p50 the footnotes of the cell."""
     if figure is None:
         return ("-",) * len(PER_PAYLOAD)
     ends = {interval.figure: (interval.low, interval.high) for interval in figure.intervals}
@@ -74,6 +83,8 @@ def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
         value, (low, high) = getattr(figure, name), ends.get(name, (None, None))
         factor = name.startswith("times")
         text = times(value) if factor else duration_text(value)
+        if name == FIGURES[0]:
+            text += mark(notes.get(figure.cell, ()))
         if low is not None and high is not None:
             interval_text = f"{times(low)} – {times(high)}" if factor else span_text(low, high)
             text += f"\n[dim]{interval_text}[/]"

@@ -3,5 +3,6 @@
 
 `evidence` contains what a finding may look at. One file each contains the kinds from one place (`network`,
 `queues`, `sending`, `machine`, `failures`). `traps` contains the conditions that an adapter's sidecar
-declares. `derive` combines them.
+declares. `buffers` names the options that several kinds recommend. `derive` combines them and numbers them;
+`footnotes` says which numbers belong to which cell.
 """

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from lagometer.store.reader import Campaign
 from lagometer.summary.data import Finding
@@ -20,6 +21,9 @@ from lagometer.summary.findings.settings import settings
 from lagometer.summary.findings.traps import traps
 from lagometer.summary.scheduling import scheduling
 from lagometer.summary.scheduling_data import CellScheduling
+
+if TYPE_CHECKING:
+    from lagometer.stats.compare.comparable import Comparison
 
 RULES: tuple[Callable[[CellEvidence], Iterator[Said]], ...] = (
     failures,
@@ -38,12 +42,13 @@ def findings(
     shares: Sequence[CellScheduling] | None = None,
 ) -> list[Finding]:
     """What happened in which cell, in the study's order of cells; a cell's declared traps come first.
+    Footnotes count from 1, in the order in which they are first needed.
 
     only: the cells to look at; all if not given. shares: the scheduler's, if the caller already has them.
     """
     declared = campaign.manifest.get("traps")
     declared = declared if isinstance(declared, dict) else {}
-    results = []
+    found: list[tuple[CellEvidence, Said]] = []
     rows = campaign.cells.iter_rows(named=True)
     cells = list(cells_of(campaign.manifest, campaign.environment, rows, campaign.journal))
     growth = list(scaling(cells))
@@ -54,12 +59,25 @@ def findings(
         statements = [*traps(cell, declared), *(statement for rule in RULES for statement in rule(cell))]
         statements += [statement for owner, statement in growth if owner is cell]
         statements += scheduling_findings(cell, shares)
-        results += [_finding(cell, statement) for statement in statements]
-    return results
+        found += [(cell, statement) for statement in statements]
+    notes: dict[tuple[str, str, str], int] = {}
+    return [
+        _finding(cell, said, notes.setdefault((said.kind, said.what, said.fix), len(notes) + 1))
+        for cell, said in found
+    ]
 
 
-def _finding(cell: CellEvidence, statement: Said) -> Finding:
+def findings_of_both(comparison: Comparison, a: Campaign, b: Campaign) -> tuple[list[Finding], list[Finding]]:
+    """The findings in the compared cells, each side with footnotes of its own."""
+    return (
+        findings(a, {cell.cell_a for cell in comparison.cells}),
+        findings(b, {cell.cell_b for cell in comparison.cells}),
+    )
+
+
+def _finding(cell: CellEvidence, statement: Said, footnote: int) -> Finding:
     return Finding(
+        footnote=footnote,
         cell=cell.cell,
         kind=statement.kind,
         trials=statement.trials,

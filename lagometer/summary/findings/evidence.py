@@ -196,7 +196,8 @@ class CellEvidence:
     def receive_buffer_bytes(self) -> int | None:
         """A socket's receive buffer: as the adapter reports it, otherwise the kernel's default."""
         for name, value in self.settings.items():
-            if name.endswith("receive_buffer_bytes") and isinstance(value, int) and value > 0:
+            reports_it = name == "SO_RCVBUF" or name.endswith("receive_buffer_bytes")
+            if reports_it and isinstance(value, int) and value > 0:
                 return value
         return self.sysctl("net.core.rmem_default")
 

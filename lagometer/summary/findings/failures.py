@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from lagometer.summary.findings.buffers import receive_buffer_option
 from lagometer.summary.findings.evidence import CellEvidence, Said, Trial, of_reasons
 from lagometer.summary.findings.network import UDP_DATAGRAM_BYTES
 from lagometer.units import size_text
@@ -88,7 +89,12 @@ def _failed(cell: CellEvidence, word: str) -> list[Trial]:
 
 
 def _nothing_received(cell: CellEvidence) -> Iterator[Said]:
-    trials = _failed(cell, "nothing-received")
+    # Where nothing was sent, either, the sender is what to look at (`sending`).
+    trials = [
+        trial
+        for trial in _failed(cell, "nothing-received")
+        if trial.count("sent") or not trial.reasons("rate-missed")
+    ]
     if not trials:
         return
     dropped = sum(trial.kernel("udp_receive_buffer_errors") for trial in trials)
@@ -101,8 +107,8 @@ def _nothing_received(cell: CellEvidence) -> Iterator[Said]:
             "and the receive buffer is full before the last one comes",
             f"a message has {size_text(payload)}, a receive buffer holds {size_text(buffer_bytes)}, "
             f"{dropped:,} datagrams dropped by the kernel",
-            "raise the receive buffer (the adapter's option for socket buffers, `profile: matched`, "
-            "`sysctl net.core.rmem_max`), or send smaller messages",
+            f"raise the receive buffer: {receive_buffer_option(cell)}, and `sysctl net.core.rmem_max`; or "
+            "send smaller messages",
             "man 7 udp; Cyclone DDS, issue 294",
         )
         return

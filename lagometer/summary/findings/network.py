@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lagometer.summary.findings.buffers import receive_buffer_option, send_buffer_option
 from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
 from lagometer.units import size_text
 
@@ -36,6 +37,8 @@ def _receive_buffer(cell: CellEvidence) -> Iterator[Said]:
         numbers.append(f"a receive buffer holds {size_text(buffer_bytes)}")
     if payload is not None:
         numbers.append(f"a message has {size_text(payload)}")
+    if again := _sent_again(cell, trials):
+        numbers.append(again)
     larger = payload is not None and buffer_bytes is not None and payload > buffer_bytes
     description = (
         "a message is larger than a socket's receive buffer"
@@ -45,27 +48,38 @@ def _receive_buffer(cell: CellEvidence) -> Iterator[Said]:
     yield Said(
         "message-exceeds-receive-buffer" if larger else "receive-buffer-overflow",
         len(trials),
-        f"{description}, and the kernel dropped datagrams; {_what_became(trials)}",
+        f"{description}, and the kernel dropped datagrams; {_what_became(cell, trials)}",
         ", ".join(numbers),
-        f"raise the receive buffer: {_buffer_option(cell)}, and `sysctl net.core.rmem_max` "
+        f"raise the receive buffer: {receive_buffer_option(cell)}, and `sysctl net.core.rmem_max` "
         f"(now {_size(cell.sysctl('net.core.rmem_max'))}) so that the kernel grants it",
         "Cyclone DDS, issue 1304; ROS 2, issue 946; man 7 udp, man 7 socket",
     )
 
 
-def _what_became(trials: list[Trial]) -> str:
-    lost = sum(trial.count("lost") + trial.count("censored") for trial in trials)
-    delivered = sum(trial.count("n") for trial in trials)
-    if not delivered:
+def _what_became(cell: CellEvidence, trials: list[Trial]) -> str:
+    """What the drops did to messages of the measure phase; the counter covers warm-up and drain, too."""
+    if not sum(trial.count("n") for trial in trials):
         return "no message arrived whole"
-    if lost:
+    if lost := _lost(trials):
         return f"{lost:,} messages never arrived"
-    return "they had to be sent again, which takes time"
+    if cell.factors.get("reliability") == "best_effort":
+        return "no message was lost, so they were none of the measure phase's"
+    return "no message was lost, so they were sent again, which takes time"
 
 
-def _buffer_option(cell: CellEvidence) -> str:
-    option = f"the option for socket buffers of {cell.adapter} (its page under adapters/ names it)"
-    return f"{option}, or `profile: matched`"
+def _lost(trials: list[Trial]) -> int:
+    return sum(trial.count("lost") + trial.count("censored") for trial in trials)
+
+
+def _sent_again(cell: CellEvidence, trials: list[Trial]) -> str | None:
+    """How many messages went twice, if captured packets show it; no middleware reports it itself."""
+    captured = [trial for trial in trials if trial.figure("wire_data")]  # of RTPS alone
+    if captured:
+        resent = sum(int(trial.figure("wire_resent") or 0) for trial in captured)
+        return f"{resent:,} messages or fragments sent again (captured packets)"
+    if _lost(trials) or cell.factors.get("reliability") == "best_effort":
+        return None
+    return "how many were sent again the middleware doesn't report (over RTPS, `capture: on` counts them)"
 
 
 def _reassembly(cell: CellEvidence) -> Iterator[Said]:
@@ -91,8 +105,8 @@ def _send_buffer(cell: CellEvidence) -> Iterator[Said]:
             len(trials),
             "the sender's socket buffer was full, and datagrams were not sent",
             f"{errors:,} send-buffer errors in the kernel{_whose(trials)}",
-            "raise the send buffer (the adapter's option for socket buffers, `sysctl "
-            "net.core.wmem_max`), or send less at once",
+            f"raise the send buffer: {send_buffer_option(cell)}, and `sysctl net.core.wmem_max` (now "
+            f"{_size(cell.sysctl('net.core.wmem_max'))}); or send less at once",
             "man 7 udp, man 7 socket",
         )
 

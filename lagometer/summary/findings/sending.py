@@ -9,6 +9,11 @@ from lagometer.summary.findings.evidence import CellEvidence, Said
 from lagometer.units import duration_text
 
 BLOCKED_SHARE_MIN = 0.5  # of the period: the rest does not suffice for a second such call
+# By a trial's warning: the kind, and what the sender did with late messages.
+LATE = {
+    "skipped": ("schedule-skipped", "the sender dropped messages that were late (`late: skip`)"),
+    "shifted": ("schedule-shifted", "the sender was late, and its schedule moved (`late: shift`)"),
+}
 
 
 def sending(cell: CellEvidence) -> Iterator[Said]:
@@ -62,17 +67,13 @@ def _rate_missed(cell: CellEvidence) -> Iterator[Said]:
 
 
 def _late(cell: CellEvidence) -> Iterator[Said]:
-    for word, description in (
-        ("skipped", "the sender dropped messages that were late"),
-        ("shifted", "the sender was late, and its schedule moved"),
-    ):
+    for word, (kind, description) in LATE.items():
         trials = [trial for trial in cell.valid if trial.warnings(word)]
         if trials:
             yield Said(
-                f"schedule-{word}",
+                kind,
                 len(trials),
-                f"{description} (`late: {'skip' if word == 'skipped' else 'shift'}`), so the load was below "
-                "what was asked",
+                f"{description}, so the load was below what was asked",
                 trials[0].warnings(word)[0] or f"{len(trials)} trials",
                 "lower the rate, or use `late: burst` to keep every message",
                 "docs/methodology/schedules.md",

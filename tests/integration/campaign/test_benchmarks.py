@@ -29,8 +29,9 @@ SMOKES = {
     "truth": "truth",
     "witness": "witness",
 }
-# One tunes the machine, the other compares bytes on the loopback with what a round trip needs.
-ALONE = {"adaptive": "adaptive", "fidelity": "fidelity"}
+# One tunes the machine, one compares bytes on the loopback with what a round trip needs, and one fails on a
+# finding that others' load may raise.
+ALONE = {"adaptive": "adaptive", "fidelity": "fidelity", "alarms": "alarms"}
 NEEDS = {
     "late": ("netns", "cc"),
     "resources": ("netns", "cyclonedds"),
@@ -40,6 +41,7 @@ NEEDS = {
     "calibration": ("netns", "cyclonedds", "zeromq"),
     "adaptive": ("netns", "cyclonedds", "fastdds", "zeromq"),
     "fidelity": ("netns", "cyclonedds"),
+    "alarms": ("netns", "cyclonedds", "fastdds"),
 }
 
 

@@ -16,6 +16,7 @@ from study_adapters import write_adapters
 
 from lagometer.cli import baseline, compare, explain, plan
 from lagometer.cli.show import comparison as show_comparison
+from lagometer.cli.show.findings import mark
 from lagometer.errors import BadInput, NotComparable, Regression, SetupMissing
 from lagometer.report import page
 from lagometer.stats.compare.comparable import Choice, cell_trials, compare_campaigns
@@ -217,6 +218,26 @@ def test_the_terminal_has_a_verdict_in_a_line_and_a_chart(campaigns: dict[str, P
     assert re.match(r"  CPU/msg \+\d+\.\d %  [\d.]+ µs \([\d.]+ – [\d.]+ µs\) → [\d.]+ µs \(", cost), cost
     assert "p99 can't be compared: A: not enough samples" in captured.get()
     assert lines[-1].startswith("slower: 2 slower, 2 of 2 cells compared (any false alarm: at most 0.02")
+
+
+def test_findings_stand_beside_the_compared_cells(
+    campaigns: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare.command(campaigns["before"], campaigns["after"], json=True)
+    told = json.loads(capsys.readouterr().out)
+    notes: dict[str, dict[str, list[int]]] = {"a": {}, "b": {}}
+    for side, by_cell in notes.items():
+        for finding in told[f"findings_{side}"]:
+            by_cell[finding["cell"]] = sorted({*by_cell.get(finding["cell"], ()), finding["footnote"]})
+        for cell in told["cells"]:
+            assert cell[f"findings_{side}"] == by_cell.get(cell[f"cell_{side}"], [])
+    of_a, of_b = notes["a"][UDP], notes["b"][UDP]
+    compare.command(campaigns["before"], campaigns["after"])
+    text = capsys.readouterr().out
+    assert f"{UDP}  findings: A{mark(of_a)}, B{mark(of_b)}\n" in text
+    assert f"  [{of_a[0]}] " in text[text.index("findings in A") :]
+    explain.command(f"{campaigns['before']}:{UDP}", f"{campaigns['after']}:{UDP}")
+    assert re.search(rf"^A \S*{re.escape(UDP)} \[1[\],]", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_the_comparison_is_a_page_on_demand(

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from lagometer.cli.show.findings import mark
 from lagometer.cli.show.glance import PER_PAYLOAD, render_glance, times
 from lagometer.store.reader import open_campaign
+from lagometer.summary.findings.footnotes import footnotes
 from lagometer.summary.summarise import summarise
-from lagometer.units import span_text
+from lagometer.units import duration_text, span_text
 
 ROOT = Path(__file__).parents[3]
 from synthetic_campaign import Shape, write_campaign  # noqa: E402
@@ -22,7 +24,8 @@ def printed(directory: Path, width: int | None) -> str:
     """What is printed into a terminal of this width, or into a file."""
     text = io.StringIO()
     console = Console(file=text, width=width, force_terminal=width is not None, color_system=None)
-    render_glance(summarise(open_campaign(directory)).glance, console)
+    summary = summarise(open_campaign(directory))
+    render_glance(summary.glance, console, summary.findings)
     return text.getvalue()
 
 
@@ -66,6 +69,26 @@ def test_an_interval_stands_beneath_its_figure(tmp_path: Path) -> None:
 )
 def test_a_unit_that_both_ends_share_is_named_once(low_ns: float, high_ns: float, text: str) -> None:
     assert span_text(low_ns, high_ns) == text
+
+
+@pytest.mark.parametrize("width", [None, 80])
+def test_the_footnotes_of_findings_stand_beside_p50(directory: Path, width: int | None) -> None:
+    summary = summarise(open_campaign(directory))
+    notes = footnotes(summary.findings)
+    assert summary.glance is not None and notes
+    figures = [each for row in summary.glance.rows for each in row.figures if each is not None]
+    text = printed(directory, width)
+    assert "a number in brackets is a finding, listed below" in " ".join(text.split())
+    beside = [f"{duration_text(each.latency_p50_ns)}{mark(notes.get(each.cell, ()))}" for each in figures]
+    assert any("[" in each for each in beside)
+    assert [each for each in beside if each not in text] == []
+    assert text.count("[") == sum("[" in each for each in beside)
+    if width is not None:
+        assert max(map(len, text.splitlines())) <= width
+
+
+def test_many_footnotes_are_cut_short() -> None:
+    assert [mark(range(1, count + 1)) for count in (0, 1, 3, 4)] == ["", " [1]", " [1,2,3]", " [1,2,3,…]"]
 
 
 def test_a_narrow_terminal_gets_a_table_per_payload(directory: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from study_adapters import write_adapters
 
 from lagometer.conformance.bench import Bench, PeerFailure, Refused, Subject
-from lagometer.conformance.stage import NotMet, Stage
+from lagometer.conformance.pubsub import NotMet, PubSub
 
 SILENT = {"streams": [], "damaged": 0, "damage": "", "failure": ""}
 
@@ -50,14 +50,14 @@ class DeafBench:
 
 def said(folder: Path, **counts: dict[str, int] | Exception) -> str:
     """What a publisher and two subscribers say that do not meet, beside an endpoint of another topic."""
-    stage = Stage(Subject(write_adapters(folder)["shm"]))
-    stage._bench = cast(Bench, DeafBench(**counts))
-    stage.writer(0, "busy")
-    stage.reader(1, "busy")
-    stage.reader(0, "busy")
-    stage.writer(1, "other")
+    pubsub = PubSub(Subject(write_adapters(folder)["shm"]))
+    pubsub._bench = cast(Bench, DeafBench(**counts))
+    pubsub.writer(0, "busy")
+    pubsub.reader(1, "busy")
+    pubsub.reader(0, "busy")
+    pubsub.writer(1, "other")
     with pytest.raises(NotMet) as not_met:
-        stage.meet(seconds=-1)
+        pubsub.meet(seconds=-1)
     return str(not_met.value).partition(" s: ")[2]
 
 

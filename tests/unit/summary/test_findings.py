@@ -4,216 +4,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forced_findings import DROPS, FORCED, NO_DROPS, NOTHING, cell_with, said_of
 from rich.console import Console
 from synthetic_campaign import Shape, write_campaign
 
 from lagometer.cli.show.command import as_json, render
+from lagometer.cli.show.findings import mark
 from lagometer.report.build import build_report
 from lagometer.stats.verdict.validity import WARNINGS
 from lagometer.store.reader import open_campaign
 from lagometer.study.adapters import load_adapter
 from lagometer.summary.findings.derive import RULES
 from lagometer.summary.findings.evidence import CellEvidence, Said, cells_of
+from lagometer.summary.findings.footnotes import footnotes
 from lagometer.summary.findings.traps import holds, traps
 from lagometer.summary.summarise import summarise
 
 ROOT = Path(__file__).parents[3]
-FACTORS = {"adapter": "fastdds", "payload_bytes": 409_600, "rate_hz": 100.0, "depth": 1}
-SYSCTLS = {
-    "net.core.rmem_default": 212_992,
-    "net.core.rmem_max": 212_992,
-    "net.ipv4.ipfrag_high_thresh": 4_194_304,
-}
-CAPACITY_NS = 2_000_000_000
-
-
-def cell_with(
-    row: Mapping[str, Any] | None = None,
-    *,
-    reasons: tuple[str, ...] = (),
-    warnings: tuple[str, ...] = (),
-    load: Mapping[str, int] | None = None,
-    factors: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    versions: Mapping[str, str] | None = None,
-    topics: Mapping[str, Any] | None = None,
-    private: bool = True,
-    line: Mapping[str, Any] | None = None,
-) -> CellEvidence:
-    """A cell of two trials, of which the second has what is given."""
-    plain = {
-        "edge": "source→sink",
-        "n": 100,
-        "sent": 100,
-        "lost": 0,
-        "transport": "udp",
-        "latency_p50_ns": 9e4,
-    }
-    evidence = {"private": private, "load": {"capacity_ns": CAPACITY_NS, "stolen_ns": 0, **(load or {})}}
-    manifest = {
-        "cells": [{"id": "c", "factors": FACTORS | dict(factors or {}), "topics": dict(topics or {})}],
-        "settings": {"c": [{"object": "context", "settings": dict(settings or {})}]},
-        "versions": dict(versions or {}),
-        "study": {"hosts": {"robot": {"emulated": True}, "base": {"emulated": True}, "cloud": {}}},
-    }
-    rows = [
-        {"cell": "c", "trial": 0, **plain},
-        {"cell": "c", "trial": 1, **plain, **(row or {})},
-    ]
-    journal = [
-        {"cell": "c", "trial": 0, "valid": True, "reasons": [], "warnings": []},
-        {"cell": "c", "trial": 1, "valid": not reasons, "reasons": list(reasons), "warnings": list(warnings)},
-    ]
-    journal[1] |= {"evidence": evidence, **(line or {})}
-    (cell,) = cells_of(manifest, {"sysctls": SYSCTLS}, rows, journal)
-    return cell
-
-
-def said_of(cell: CellEvidence) -> dict[str, Said]:
-    return {each.kind: each for rule in RULES for each in rule(cell)}
-
-
-DROPS = {"kernel_udp_receive_buffer_errors": 143, "lost": 42}
-NO_DROPS = {"kernel_udp_receive_buffer_errors": 0}
-GROWS, NOTHING = "queue-builds-up: source→sink", "nothing-received: source→sink"
-LINK: dict[str, Any] = {
-    "back_end": "user-space",
-    "device": "eth0",
-    "cpu_ns": 9_000_000,
-    "figures": [
-        {"what": "delay_ns", "asked": 35e6, "measured": 36e6},
-        {"what": "loss", "asked": 0.01, "measured": 0.012},
-        {"what": "mtu_bytes", "asked": 1500, "measured": 1500},
-    ],
-}
-LOSING_LINK: dict[str, Any] = {
-    **LINK,
-    "did": {"filter_dropped": 20, "shaper": {"drops": 1}, "program": None},
-}
-_STATE = {"rate_bps": 12_000_000, "delay_ns": 35_000_000, "came": 40, "full": 0, "carried_bytes": 9000}
-CHANGED_LINK: dict[str, Any] = {
-    **LINK,
-    "did": {
-        "program": {
-            "changes": [
-                {"at_ns": 2_000_000_000, "late_ns": 80_000, "loss": 1.0, "lost": 40, **_STATE},
-                {"at_ns": 2_300_000_000, "late_ns": 9_000, "loss": 0.01, "lost": 1, **_STATE, "came": 91},
-            ]
-        }
-    },
-}
-FORCED: list[tuple[str, str, dict[str, Any]]] = [
-    (
-        "receive-buffer-overflow",
-        "143 receive-buffer errors",
-        {"row": DROPS, "factors": {"payload_bytes": 1024}},
-    ),
-    ("message-exceeds-receive-buffer", "208 KB", {"row": DROPS}),
-    ("fragments-lost", "7 failed", {"row": {"kernel_ip_reassembly_failed": 7}}),
-    ("send-buffer-full", "5 send-buffer", {"row": {"kernel_udp_send_buffer_errors": 5}}),
-    ("backlog-overflow", "3 packets", {"row": {"kernel_softnet_dropped": 3, "lost": 1}}),
-    ("tcp-retransmitted", "11 segments", {"row": {"kernel_tcp_retransmitted": 11}}),
-    ("queue-builds-up", "330 ms", {"row": {"response_growth_ns_per_s": 3.3e8}, "warnings": (GROWS,)}),
-    ("queue-overwrote", "9 of 100", {"row": {"overwritten": 9}}),
-    (
-        "older-than-lifespan",
-        "9 of 100 messages, with a lifespan of 40 ms",
-        {
-            "row": {"overwritten": 9},
-            "line": {"warnings": ["overwritten: a→b, 9 messages, with a lifespan of 40 ms"]},
-        },
-    ),
-    ("lost-in-a-queue", "8 of 100", {"row": {"lost": 8} | NO_DROPS}),
-    (
-        "lost-on-the-link",
-        "8 of 100 messages; the link dropped 21 frames",
-        {"row": {"lost": 8} | NO_DROPS, "line": {"links": [LOSING_LINK]}},
-    ),
-    ("still-on-the-way", "4 of 100", {"row": {"censored": 4}}),
-    ("sender-refused", "6 messages", {"row": {"rejected": 6}}),
-    ("sent-again", "5 of 100", {"row": {"resent": 5}}),
-    ("taken-twice", "2 messages", {"row": {"duplicated": 2}, "reasons": ("duplicated: source→sink 2",)}),
-    ("out-of-order", "3 messages", {"row": {"reordered": 3}}),
-    ("publish-blocks", "6.00 ms", {"row": {}}),
-    ("rate-beyond-the-sender", "80 %", {"reasons": ("rate-missed: stream 0 published 80 % of 100",)}),
-    ("schedule-skipped", "12 messages", {"warnings": ("skipped: 12 messages",)}),
-    ("schedule-shifted", "3 ms", {"warnings": ("shifted: by 3 ms",)}),
-    ("cpu-quota", "4 periods", {"load": {"quota_throttled": 4}}),
-    ("too-hot", "2 times", {"load": {"thermal_throttled": 2}}),
-    ("hypervisor-stole-time", "5.0%", {"load": {"stolen_ns": CAPACITY_NS // 20}}),
-    ("clock-stepped", "+3.000 ms", {"reasons": ("clock-stepped: the wall clock was set by +3.000 ms",)}),
-    ("realtime-throttled", "kept waiting", {"reasons": ("realtime-throttled: thread a was kept waiting",)}),
-    ("scheduling-refused", "fifo", {"reasons": ("scheduling-refused: fifo 10",)}),
-    ("no-memory", "1 GiB", {"reasons": ("no-memory: 1 GiB of records",)}),
-    ("recorder-full", "writer", {"reasons": ("recorder-full: writer of stream 0",)}),
-    ("not-steady", "1 trials", {"warnings": ("not-steady",)}),
-    ("emulated-hosts", "robot, base", {"factors": {"hosts": "robot+base+cloud"}}),
-    (
-        "emulated-link",
-        "MTU 1500 B (asked 1500 B), its own CPU time 9.00 ms of a measure phase at most",
-        {"factors": {"link": "lte"}, "line": {"links": [LINK]}},
-    ),
-    (
-        "emulated-link",
-        "loss 1 % (1 of 91 frames dropped, 9,000 B carried) (at most 80.0 µs late)",
-        {"factors": {"link": "mine"}, "line": {"links": [CHANGED_LINK]}},
-    ),
-    (
-        "recovered-after-outage",
-        "90 ms at most; nothing came before the next after 1 of 4 outages); sink→source recovered after none",
-        {
-            "line": {
-                "outages": [
-                    {"edge": "source→sink", "recovered_ns": [40_000_000, None, 90_000_000, 10_000_000]},
-                    {"edge": "sink→source", "recovered_ns": [None]},
-                ]
-            }
-        },
-    ),
-    (
-        "delivered-in-bursts",
-        "source→sink: one message was 6.00 s later than the fastest, and about 12 came together with it",
-        {
-            "factors": {"reliability": "reliable"},
-            "row": {"latency_min_ns": 1e6, "latency_max_ns": 6.001e9, "rate_intended_hz": 2.0},
-            "line": {"links": [{**LINK, "figures": [LINK["figures"][1]]}]},
-        },
-    ),
-    ("link-differs", "35 ms asked", {"reasons": ("link-differs: lte by kernel: delay: 35 ms asked",)}),
-    ("link-failed", "no tc", {"reasons": ("link-failed: lte can't be emulated on lo: no tc",)}),
-    ("link-not-crossed", "shared-memory", {"reasons": ("link-not-crossed: went by shared-memory",)}),
-    ("clocks-differ", "of source→sink", {"row": {"clock": "offset", "clock_bound_ns": None}}),
-    ("one-way-bound", "source→sink ± 20.0 µs", {"row": {"clock": "offset", "clock_bound_ns": 20_000}}),
-    (
-        "one-way-bound",
-        "source→sink ± 200 µs (p50 is below that)",
-        {"row": {"clock": "offset", "clock_bound_ns": 200_000}},
-    ),
-    ("nothing-received-too-large", "a message has 400 KB", {"row": DROPS | {"n": 0}, "reasons": (NOTHING,)}),
-    ("nothing-received", "no drops in the kernel", {"row": {"n": 0} | NO_DROPS, "reasons": (NOTHING,)}),
-    ("never-met", "sink", {"reasons": ("endpoints-missing: sink got no probe of stream 0",)}),
-    ("pair-never-met", "sink", {"reasons": ("endpoints-missing: sink",), "factors": {"adapter": "udp+shm"}}),
-    ("worker-out-of-shared-memory", "signal 7", {"reasons": ("worker-died: sink, signal 7",)}),
-    ("worker-killed", "signal 9", {"reasons": ("worker-died: sink, signal 9",)}),
-    ("worker-crashed", "signal 11", {"reasons": ("worker-died: sink, signal 11",)}),
-    ("worker-aborted", "signal 6", {"reasons": ("worker-died: sink, signal 6",)}),
-    ("transport-mismatch", "claims udp", {"reasons": ("transport-mismatch: e claims udp, seen is tcp",)}),
-    ("lost-keep-all", "e 1", {"reasons": ("lost-keep-all: e 1",)}),
-    ("corrupted", "e 2", {"reasons": ("corrupted: e 2",)}),
-    ("daemon-not-ready", "roudi", {"reasons": ("daemon-not-ready: roudi",)}),
-    ("daemon-died", "roudi", {"reasons": ("daemon-died: roudi",)}),
-    ("worker-hung", "sink", {"reasons": ("worker-hung: sink",)}),
-    ("incompatible-qos", "writer source", {"reasons": ("incompatible-qos: writer source",)}),
-    ("middleware-noticed-loss", "3 reported", {"row": {"event_lost": 3}}),
-    ("reader-missed-deadline", "4 times", {"row": {"event_deadline_missed": 4}}),
-    ("writer-missed-deadline", "5 times", {"row": {"event_deadline_missed_offered": 5}}),
-    ("adapter-failed", "no port", {"reasons": ("adapter-failed: no port",)}),
-]
 
 
 @pytest.mark.parametrize(("kind", "number", "given"), FORCED, ids=[kind for kind, _, _ in FORCED])
@@ -237,16 +49,65 @@ def test_a_finding_says_what_to_do_about_each_warning(word: str) -> None:
     assert [each.fix for each in said_of(cell).values() if each.fix]
 
 
-def test_the_page_on_findings_names_each_kind() -> None:
-    page = (ROOT / "docs" / "methodology" / "findings.md").read_text(encoding="utf-8")
-    kinds = {kind for kind, _, _ in FORCED} | {trap["kind"] for each in declared().values() for trap in each}
-    assert sorted(kind for kind in kinds if f"`{kind}`" not in page) == []
+@pytest.mark.parametrize(
+    ("adapter", "profile", "named"),
+    [
+        ("fastdds", "default", "`socket_buffer_bytes` (options of fastdds), or `profile: matched`"),
+        ("udp", "matched", "`socket_buffer_bytes` (options of udp)"),
+        ("lcm", "matched", "`receive_buffer_bytes` (options of lcm)"),
+        (
+            "cyclonedds+fastdds",
+            "matched",
+            "`socket_receive_buffer` (options of cyclonedds) and `socket_buffer_bytes` (options of fastdds)",
+        ),
+        ("nng", "matched", "the manifest names no option of nng for it"),
+    ],
+)
+def test_a_full_buffer_names_the_option_that_sets_it(adapter: str, profile: str, named: str) -> None:
+    """By what the sidecars declare; nng's buffers count messages."""
+    options = {name: load_adapter(ROOT / "adapters" / name).sidecar.options for name in adapter.split("+")}
+    said = said_of(cell_with(DROPS, factors={"adapter": adapter, "profile": profile}, options=options))
+    fix = said["message-exceeds-receive-buffer"].fix
+    assert f"raise the receive buffer: {named}, and `sysctl net.core.rmem_max`" in fix
+    row = {"kernel_udp_send_buffer_errors": 5}
+    fix = said_of(cell_with(row, factors={"profile": "matched"}, options=options))["send-buffer-full"].fix
+    assert ("`socket_buffer_bytes` (options of fastdds)" in fix) == ("fastdds" in adapter)
+
+
+def test_a_buffer_as_the_middleware_reports_it_decides_whether_a_message_is_larger() -> None:
+    cell = cell_with(DROPS, settings={"SO_RCVBUF": {"value": 4_194_304}})
+    assert "a receive buffer holds 4 MB" in said_of(cell)["receive-buffer-overflow"].number
+
+
+def test_what_was_sent_again_is_counted_or_said_to_be_unknown() -> None:
+    """Captured packets of RTPS count it; without RTPS their counters are 0."""
+    row = DROPS | {"lost": 0}
+
+    def said(row: dict[str, Any], **factors: Any) -> Said:
+        return said_of(cell_with(row, factors=factors))["message-exceeds-receive-buffer"]
+
+    counted = row | {"wire_data": 900, "wire_resent": 1234}
+    assert "1,234 messages or fragments sent again (captured packets)" in said(counted).number
+    for unknown in (row, row | {"wire_data": 0, "wire_resent": 0}):
+        assert "how many were sent again the middleware doesn't report" in said(unknown).number
+        assert "no message was lost, so they were sent again" in said(unknown).what
+    best_effort = said(row, reliability="best_effort")
+    assert "sent again" not in best_effort.what + best_effort.number
+    assert "sent again" not in said(DROPS).number
 
 
 def test_what_is_said_of_a_failed_trial_is_said_once() -> None:
     assert set(said_of(cell_with(DROPS | {"n": 0, "lost": 0}, reasons=(NOTHING,)))) == {
         "nothing-received-too-large"
     }
+
+
+def test_where_nothing_was_sent_the_sender_alone_is_explained() -> None:
+    missed = "rate-missed: source published 19 of 200 messages, 38 Hz instead of 400 Hz"
+    nothing = {"n": 0, "sent": 0} | NO_DROPS
+    assert set(said_of(cell_with(nothing, reasons=(missed, NOTHING)))) == {"rate-beyond-the-sender"}
+    found = said_of(cell_with(nothing | {"sent": 162}, reasons=(missed, NOTHING)))
+    assert set(found) == {"rate-beyond-the-sender", "nothing-received"}
 
 
 def test_counters_that_were_not_read_prove_nothing() -> None:
@@ -402,6 +263,19 @@ def test_every_view_shows_the_same(tmp_path: Path) -> None:
     places = [text.index(f"      {each.cell} (") for each in summary.findings if each.kind == "a-trap"][:3]
     assert places == sorted(places)
     assert "a-trap: w" in text and "fix: f" in text and "source: s" in text
+    notes = footnotes(summary.findings)
+    said = list(dict.fromkeys((each.kind, each.what, each.fix) for each in summary.findings))
+    footnote = {key: number for number, key in enumerate(said, 1)}
+    assert all(each.footnote == footnote[each.kind, each.what, each.fix] for each in summary.findings)
+    assert _listed(text) == len(said) > 1
+    assert [row["findings"] for row in told["rows"]] == [notes.get(row["cell"], []) for row in told["rows"]]
+    for row in told["rows"]:
+        assert not row["valid"] or f" {row['cell']}{mark(row['findings'])} " in text
+
+
+def _listed(text: str) -> int:
+    """How many findings are listed in the terminal."""
+    return len(re.findall(r"^  \[\d+\] \S+: ", text, re.MULTILINE))
 
 
 def _end_to_end(each: object) -> bool:
