@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from lagometer.store.reader import Campaign
     from lagometer.summary.cell_data import Bridge, ChainRow, OnTheWire, Queue, Saturated
-    from lagometer.summary.data import Finding
+    from lagometer.summary.data import Finding, WithoutNoise
+    from lagometer.summary.data import Row as SummaryRow
     from lagometer.summary.layers import LayerTable
     from lagometer.summary.scheduling_data import CellScheduling
     from lagometer.summary.way_data import CellLayers
@@ -48,6 +49,8 @@ OfCell = TypeVar(
     "OnTheWire",
     "Queue",
     "Saturated",
+    "SummaryRow",
+    "WithoutNoise",
 )
 EdgeGlob = Annotated[
     str | None,
@@ -128,6 +131,7 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "glance": summary.glance.model_dump() if summary.glance is not None else None,
         "fastest": [answer.model_dump() for answer in answers(summary)],
         "findings": [finding.model_dump() for finding in _of_cells(summary.findings, cell)],
+        "without_noise": [compared.model_dump() for compared in _of_cells(summary.without_noise, cell)],
         "queues": [queue.model_dump() for queue in _of_cells(summary.queues, cell)],
         "preemption": summary.preemption.model_dump() if summary.preemption is not None else None,
         "saturation": [saturated.model_dump() for saturated in _of_cells(summary.saturated, cell)],
@@ -217,7 +221,6 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.saturated import render_saturated
     from lagometer.cli.show.scheduling import render_scheduling
     from lagometer.cli.show.wire import render_wire
-    from lagometer.stats.cell.preempted import with_noise_of_campaign
     from lagometer.summary.answer import answers
     from lagometer.summary.cell_layers import campaign_layers
     from lagometer.summary.summarise import summarise
@@ -253,11 +256,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_lost(valid, console)
     render_queues(_of_cells(summary.queues, cell), console)
     render_preemption(summary.preemption if unfiltered else None, console)
-    flagged = {
-        (row["cell"], row["trial"]): row
-        for row in with_noise_of_campaign(campaign.cells).select("cell", "trial", "noise", "noisy").to_dicts()
-    }
-    render_noise([{**row, **flagged[row["cell"], row["trial"]]} for row in valid], console)
+    render_noise(_of_cells(summary.rows, cell), _of_cells(summary.without_noise, cell), console)
     _render_warnings(valid, console)
     render_saturated(_of_cells(summary.saturated, cell), console)
     _render_failed(rows, console)
