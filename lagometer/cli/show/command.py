@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from lagometer.store.reader import Campaign
     from lagometer.summary.cell_data import Bridge, ChainRow, OnTheWire, Queue, Saturated
-    from lagometer.summary.data import Finding, WithoutNoise
+    from lagometer.summary.data import Finding, Summary, WithoutNoise
     from lagometer.summary.data import Row as SummaryRow
     from lagometer.summary.layers import LayerTable
     from lagometer.summary.scheduling_data import CellScheduling
@@ -110,9 +110,10 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
     from lagometer.summary.summarise import summarise
     from lagometer.summary.ways import message_ways
 
+    chosen = _chosen(campaign, edge, cell)
     layers = campaign_layers(campaign)
     summary = summarise(campaign, layers=layers)
-    rows = _chosen(campaign, edge, cell)
+    rows = _in_order(chosen, summary)
     messages, messages_notes = message_ways(campaign, list(dict.fromkeys(row["cell"] for row in rows)))
     estimates, reason = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): _verdict(row) for row in rows}
@@ -175,13 +176,10 @@ def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[
 
 
 def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
-    """The selected rows, in study order. Raises BadInput if a glob matches nothing."""
+    """The selected rows of trials, as stored. Raises BadInput if a glob matches nothing."""
     from lagometer.errors import BadInput
-    from lagometer.summary.campaign import cell_factors
 
     rows = campaign.cells.to_dicts()
-    order = {cell_id: index for index, cell_id in enumerate(cell_factors(campaign.manifest))}
-    rows.sort(key=lambda row: (order.get(row["cell"], len(order)), row["trial"]))
     for column, glob in (("cell", cell), ("edge", edge or "end-to-end")):
         known = sorted({row[column] for row in rows})
         rows = [row for row in rows if fnmatch.fnmatchcase(row[column], glob or "*")]
@@ -190,6 +188,12 @@ def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]
                 f"no {column} matches '{glob}'", where=f"--{column}", hint=f"known: {', '.join(known[:5])}"
             )
     return rows
+
+
+def _in_order(rows: list[Row], summary: Summary) -> list[Row]:
+    """The rows in the summary's order of cells, then by trial."""
+    order = {cell.id: place for place, cell in enumerate(summary.cells)}
+    return sorted(rows, key=lambda row: (order[row["cell"]], row["trial"]))
 
 
 def _of_cells(rows: Sequence[OfCell], cell: str | None) -> list[OfCell]:
@@ -225,9 +229,10 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.summary.cell_layers import campaign_layers
     from lagometer.summary.summarise import summarise
 
-    rows = _chosen(campaign, edge, cell)
+    chosen = _chosen(campaign, edge, cell)
     layers = campaign_layers(campaign)
     summary = summarise(campaign, layers=layers)
+    rows = _in_order(chosen, summary)
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
