@@ -17,6 +17,7 @@ import {
   threeDigits,
 } from "./format";
 import { END_TO_END } from "./model";
+import { growthText } from "./queue-note";
 
 const KINDS: Record<string, string> = {
   failure: "Why trials failed",
@@ -95,10 +96,9 @@ function preemptionPart(report: Report): HTMLElement[] {
 }
 
 function queueItem(queue: Queue): HTMLElement {
-  const growth = `${(queue.growth_ns_per_s / 1e6).toPrecision(3)} ms a second`;
   const trials = `${String(queue.trials_growing)} of ${String(queue.trials)} trials`;
   const waiting = queue.waiting === null ? "" : `; ${queue.waiting}`;
-  const said = `: the median response time grows by ${growth} (${trials})${waiting}`;
+  const said = `: the median response time grows by ${growthText(queue)} (${trials})${waiting}`;
   return element("li", { "data-cell": queue.cell }, element("code", {}, queue.cell), said);
 }
 

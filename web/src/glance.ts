@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The campaign at a glance: every adapter next to the machine's own floor, at up to three payloads.
 
-import type { Glance, GlanceFigure, GlanceRow } from "./data";
+import type { Queue } from "./cell-data";
+import type { GlanceFigure, GlanceRow } from "./data";
+import type { Report } from "./report-data";
 import { element, scrolled, section } from "./dom";
 import { ABSENT, countText, durationText, endsText, sizeText, threeDigits } from "./format";
+import { queueNote } from "./queue-note";
 
 const HEADS = ["p50", "× floor", "p99", "× floor", "CPU per message"];
 
@@ -14,18 +17,23 @@ function number(
   value: number | null,
   text: string,
   place = "",
-  below: HTMLElement | null = null,
+  ...below: (HTMLElement | null)[]
 ): HTMLElement {
   return element(
     "td",
     { class: `number ${place}`, ...(value === null ? {} : { "data-value": String(value) }) },
     text,
-    below,
+    ...below,
   );
 }
 
 /** A figure and, below it, its 95 % interval if it has one. */
-function withInterval(figure: GlanceFigure, name: Named, place = ""): HTMLElement {
+function withInterval(
+  figure: GlanceFigure,
+  name: Named,
+  place = "",
+  note: HTMLElement | null = null,
+): HTMLElement {
   const value = figure[name];
   const show = name.startsWith("times") ? threeDigits : durationText;
   const known = figure.intervals.find((each) => each.figure === name);
@@ -34,13 +42,13 @@ function withInterval(figure: GlanceFigure, name: Named, place = ""): HTMLElemen
     low === null || high === null
       ? null
       : element("span", { class: "interval", "data-figure": name }, endsText(name, low, high));
-  return number(value, value === null ? ABSENT : show(value), place, below);
+  return number(value, value === null ? ABSENT : show(value), place, below, note);
 }
 
-function cellsOf(figure: GlanceFigure | null): HTMLElement[] {
+function cellsOf(figure: GlanceFigure | null, queues: Queue[]): HTMLElement[] {
   if (figure === null) return HEADS.map((_, place) => number(null, ABSENT, place === 0 ? "first" : ""));
   return [
-    withInterval(figure, "latency_p50_ns", "first"),
+    withInterval(figure, "latency_p50_ns", "first", queueNote(queues, figure.cell)),
     withInterval(figure, "times_floor_p50"),
     withInterval(figure, "latency_p99_ns"),
     withInterval(figure, "times_floor_p99"),
@@ -48,7 +56,7 @@ function cellsOf(figure: GlanceFigure | null): HTMLElement[] {
   ];
 }
 
-function rowOf(row: GlanceRow, settings: boolean): HTMLElement {
+function rowOf(row: GlanceRow, settings: boolean, queues: Queue[]): HTMLElement {
   const memory = row.memory_pss_bytes;
   return element(
     "tr",
@@ -59,14 +67,14 @@ function rowOf(row: GlanceRow, settings: boolean): HTMLElement {
       row.bare ? element("span", { class: "quiet" }, row.adapter) : row.adapter,
     ),
     ...(settings ? [element("td", {}, row.settings)] : []),
-    ...row.figures.flatMap(cellsOf),
+    ...row.figures.flatMap((figure) => cellsOf(figure, queues)),
     number(row.threads, countText(row.threads)),
     number(memory, memory === null ? ABSENT : `${threeDigits(memory / 1048576)} MiB`),
   );
 }
 
 /** Null if the campaign has nothing to compare. */
-export function glanceSection(glance: Glance | null): HTMLElement | null {
+export function glanceSection({ glance, queues }: Report): HTMLElement | null {
   if (glance === null) return null;
   const settings = glance.rows.some((row) => row.settings !== "");
   const fixed = (text: string): HTMLElement => element("th", { scope: "col", rowspan: "2" }, text);
@@ -90,7 +98,7 @@ export function glanceSection(glance: Glance | null): HTMLElement | null {
     ),
     element("tr", {}, ...heads),
   );
-  const body = element("tbody", {}, ...glance.rows.map((row) => rowOf(row, settings)));
+  const body = element("tbody", {}, ...glance.rows.map((row) => rowOf(row, settings, queues)));
   const missing = glance.missing.map(({ adapter, cells, reasons }) => {
     const where = cells.length === 0 ? "" : ` ${cells.join(", ")}`;
     return element("li", {}, element("strong", {}, adapter), `${where}: ${reasons.join("; ")}`);

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
-    from lagometer.summary.cell_data import Bridge, ChainRow, OnTheWire, Queue, Saturated
+    from lagometer.summary.cell_data import Bridge, ChainRow, Daemons, OnTheWire, Queue, Saturated
     from lagometer.summary.data import Finding, Summary, WithoutNoise
     from lagometer.summary.data import Row as SummaryRow
     from lagometer.summary.layers import LayerTable
@@ -44,6 +44,7 @@ OfCell = TypeVar(
     "CellLayers",
     "CellScheduling",
     "ChainRow",
+    "Daemons",
     "Finding",
     "LayerTable",
     "OnTheWire",
@@ -103,19 +104,18 @@ def render(directory: Path, console: Console, edge: str | None = None, cell: str
 def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None) -> Row:
     """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
     from lagometer.cli.show.cells import cells_as_json
-    from lagometer.cli.show.estimates import beside_rows, long_rows
+    from lagometer.cli.show.estimates import estimate_rows, rows_over_trials
     from lagometer.cli.show.layers import layers_as_json
-    from lagometer.summary.answer import answers
     from lagometer.summary.cell_layers import campaign_layers
+    from lagometer.summary.intervals import known
     from lagometer.summary.summarise import summarise
     from lagometer.summary.ways import message_ways
 
     chosen = _chosen(campaign, edge, cell)
-    layers = campaign_layers(campaign)
-    summary = summarise(campaign, layers=layers)
+    confidence, layers = known(campaign), campaign_layers(campaign)
+    summary = summarise(campaign, confidence, layers)
     rows = _in_order(chosen, summary)
     messages, messages_notes = message_ways(campaign, list(dict.fromkeys(row["cell"] for row in rows)))
-    estimates, reason = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): _verdict(row) for row in rows}
     return {
         "dir": str(campaign.directory),
@@ -124,13 +124,16 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         **{word: list(verdicts.values()).count(word) for word in ("valid", "saturated", "failed")},
         "rows": rows,
         "excluded": _excluded(campaign, cell),
-        "estimates": estimates,
-        "no_estimates": reason,
-        "control": beside_rows(campaign.control),
-        "long_trials": long_rows(campaign),
+        "over_trials": [row.model_dump() for row in rows_over_trials(summary, edge, cell)],
+        "estimates": estimate_rows(summary, confidence, edge, cell),
+        "no_estimates": summary.intervals_absent,
+        "trials_needed": summary.trials_needed,
+        "control": summary.control.model_dump() if summary.control is not None else None,
+        "long_trials": [trial.model_dump() for trial in summary.long_trials],
+        "daemons": [daemons.model_dump() for daemons in _of_cells(summary.daemons, cell)],
         "machine_floor": summary.machine_floor.model_dump() if summary.machine_floor is not None else None,
         "glance": summary.glance.model_dump() if summary.glance is not None else None,
-        "fastest": [answer.model_dump() for answer in answers(summary)],
+        "fastest": [answer.model_dump() for answer in summary.fastest],
         "findings": [finding.model_dump() for finding in _of_cells(summary.findings, cell)],
         "without_noise": [compared.model_dump() for compared in _of_cells(summary.without_noise, cell)],
         "queues": [queue.model_dump() for queue in _of_cells(summary.queues, cell)],
@@ -162,17 +165,6 @@ def _verdict(row: Row) -> str:
     from lagometer.stats.verdict.validity import is_saturated
 
     return "valid" if row["valid"] else "saturated" if is_saturated(row["reasons"] or ()) else "failed"
-
-
-def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[list[Row], str | None]:
-    """The estimates; without samples, none and the reason. The table's rows need no samples."""
-    from lagometer.cli.show.estimates import estimate_rows
-    from lagometer.store.errors import CampaignError
-
-    try:
-        return estimate_rows(campaign, edge, cell), None
-    except CampaignError as error:
-        return [], str(error)
 
 
 def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
@@ -225,7 +217,6 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.saturated import render_saturated
     from lagometer.cli.show.scheduling import render_scheduling
     from lagometer.cli.show.wire import render_wire
-    from lagometer.summary.answer import answers
     from lagometer.summary.cell_layers import campaign_layers
     from lagometer.summary.summarise import summarise
 
@@ -238,17 +229,17 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     valid = [row for row in rows if row["valid"]]
     unfiltered = edge is None and cell is None
     if unfiltered:
-        render_answer(answers(summary), console)
+        render_answer(summary.fastest, console)
     if valid:
         _print_table(valid, console)
     elif not rows:
         console.print("no finished trial")
     if unfiltered:
-        render_glance(summary.glance, console)
-    render_estimates(campaign, console, edge, cell)
+        render_glance(summary.glance, console, {queue.cell for queue in summary.queues})
+    render_estimates(summary, console, edge, cell)
     render_floor(summary, console)
-    render_beside(campaign, console)
-    render_daemons(campaign, console, {row["cell"] for row in valid})
+    render_beside(summary, console)
+    render_daemons(_of_cells(summary.daemons, cell), console)
     render_cells(summary, console, edge, cell)
     render_node_costs(summary.node_costs if unfiltered else None, console)
     render_bridges(_of_cells(summary.bridges, cell), console)

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lagometer.cli.show.daemons import mib
-from lagometer.cli.show.figures import new_table, print_wide
+from lagometer.cli.show.figures import GROWS, new_table, print_wide
 from lagometer.units import duration_text, span_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -21,8 +21,11 @@ PER_PAYLOAD = ("p50", "× floor", "p99", "× floor", "CPU/msg")
 FIGURES = ("latency_p50_ns", "times_floor_p50", "latency_p99_ns", "times_floor_p99", "cpu_per_message_ns")
 
 
-def render_glance(glance: Glance | None, console: Console) -> None:
-    """Prints the table; nothing if it would be empty (see `lagometer.summary.glance`)."""
+def render_glance(glance: Glance | None, console: Console, growing: Collection[str] = ()) -> None:
+    """Prints the table; nothing if it would be empty (see `lagometer.summary.glance`).
+
+    growing: cells in which a queue builds up, so that their p50 is marked.
+    """
     from rich.markup import escape
 
     if glance is None:
@@ -32,15 +35,15 @@ def render_glance(glance: Glance | None, console: Console) -> None:
         subtitle += "; below each figure its 95 % interval (threads and memory are of one trial)"
     console.print(f"\n[bold]at a glance[/] {subtitle}")
     indices = range(len(glance.payloads_bytes))
-    if not print_wide(_table(glance, indices), console, or_not=True):
+    if not print_wide(_table(glance, indices, growing), console, or_not=True):
         for index in indices:  # a terminal may be too narrow for all payloads side by side
-            print_wide(_table(glance, [index]), console)
+            print_wide(_table(glance, [index], growing), console)
     for missing in glance.missing:
         name = " ".join([missing.adapter, ", ".join(missing.cells)]).rstrip()
         console.print(f"  without figures: {escape(name)}: [dim]{escape('; '.join(missing.reasons))}[/]")
 
 
-def _table(glance: Glance, indices: Sequence[int]) -> Table:
+def _table(glance: Glance, indices: Sequence[int], growing: Collection[str]) -> Table:
     """The table of the payloads at these indices."""
     from rich.markup import escape
 
@@ -58,13 +61,13 @@ def _table(glance: Glance, indices: Sequence[int]) -> Table:
     table.add_column("\nthreads", justify="right")
     table.add_column("\nmemory", justify="right")
     for row in glance.rows:
-        figures = [text for index in indices for text in _texts(row.figures[index])]
+        figures = [text for index in indices for text in _texts(row.figures[index], growing)]
         names = [escape(row.adapter), *([escape(row.settings)] if settings else [])]
         table.add_row(*names, *figures, _count(row.threads), mib(row.memory_pss_bytes))
     return table
 
 
-def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
+def _texts(figure: GlanceFigure | None, growing: Collection[str]) -> tuple[str, ...]:
     """Each figure, and its interval below it if it has one."""
     if figure is None:
         return ("-",) * len(PER_PAYLOAD)
@@ -74,6 +77,8 @@ def _texts(figure: GlanceFigure | None) -> tuple[str, ...]:
         value, (low, high) = getattr(figure, name), ends.get(name, (None, None))
         factor = name.startswith("times")
         text = times(value) if factor else duration_text(value)
+        if name == "latency_p50_ns" and figure.cell in growing:
+            text += GROWS
         if low is not None and high is not None:
             interval_text = f"{times(low)} – {times(high)}" if factor else span_text(low, high)
             text += f"\n[dim]{interval_text}[/]"
