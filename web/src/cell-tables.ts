@@ -15,6 +15,7 @@ import {
   threeDigits,
 } from "./format";
 import { END_TO_END, key } from "./model";
+import { queueNote } from "./queue-note";
 import type { Context, View } from "./view";
 
 export const INFINITE = "∞";
@@ -264,6 +265,8 @@ function loadRow(each: Interference, { model }: Context): HTMLElement {
     (low, high) => `${achievedText(low, each.unit)}–${achievedText(high, each.unit)}`,
   );
   const achieved = achievedText(each.achieved_per_s, each.unit);
+  const p50 = time("latency_p50_ns", summary?.latency_p50_ns ?? null);
+  p50.append(queueNote(model.report.queues, each.cell) ?? "");
   return row(
     each.cell,
     END_TO_END,
@@ -271,7 +274,7 @@ function loadRow(each: Interference, { model }: Context): HTMLElement {
     figure("trials", each.trials, countText(each.trials)),
     time("cpu_ns", each.cpu_ns, cpuRange),
     figure("achieved_per_s", each.achieved_per_s, achieved, achievedRange),
-    time("latency_p50_ns", summary?.latency_p50_ns ?? null),
+    p50,
     time("latency_p99_ns", summary?.latency_p99_ns ?? null),
     time("cpu_per_message_ns", each.cpu_per_message_ns),
   );

@@ -224,6 +224,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     layers = campaign_layers(campaign)
     summary = summarise(campaign, layers=layers)
     rows = _in_order(chosen, summary)
+    growing = {queue.cell for queue in summary.queues}
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
@@ -235,7 +236,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     elif not rows:
         console.print("no finished trial")
     if unfiltered:
-        render_glance(summary.glance, console, {queue.cell for queue in summary.queues})
+        render_glance(summary.glance, console, growing)
     render_estimates(summary, console, edge, cell)
     render_floor(summary, console)
     render_beside(summary, console)
@@ -252,7 +253,8 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_lost(valid, console)
     render_queues(_of_cells(summary.queues, cell), console)
     render_preemption(summary.preemption if unfiltered else None, console)
-    render_noise(_of_cells(summary.rows, cell), _of_cells(summary.without_noise, cell), console)
+    compared = _of_cells(summary.without_noise, cell)
+    render_noise(_of_cells(summary.rows, cell), compared, console, growing)
     _render_warnings(valid, console)
     render_saturated(_of_cells(summary.saturated, cell), console)
     _render_failed(rows, console)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lagometer.cli.show.figures import new_table, print_wide, with_interval
+from lagometer.cli.show.figures import GROWS, new_table, print_wide, with_interval
 from lagometer.units import duration_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -22,10 +22,15 @@ FIGURES = {"latency_p50_ns": "p50", "cpu_per_message_ns": "CPU/msg", "latency_p9
 OVER = {"messages": "all messages", "trials": "median of trials"}
 
 
-def render_noise(rows: Iterable[Row], compared: Sequence[WithoutNoise], console: Console) -> None:
+def render_noise(
+    rows: Iterable[Row],
+    compared: Sequence[WithoutNoise],
+    console: Console,
+    growing: Collection[str] = (),
+) -> None:
     """Prints how many valid trials were noisy and why, and end-to-end figures with and without them.
 
-    rows: of the summary, of the cells shown.
+    rows: of the summary, of the cells shown. growing: cells in which a queue builds up.
     """
     from lagometer.summary.disturbed import noisy_trials
 
@@ -35,10 +40,10 @@ def render_noise(rows: Iterable[Row], compared: Sequence[WithoutNoise], console:
     causes = ", ".join(f"{cause} {count}" for cause, count in noisy.causes.items())
     console.print(f"\n[bold yellow]noisy[/] {noisy.trials_noisy} of {noisy.trials} trials ({causes})")
     if compared:
-        print_wide(_table(compared), console)
+        print_wide(_table(compared, growing), console)
 
 
-def _table(compared: Sequence[WithoutNoise]) -> Table:
+def _table(compared: Sequence[WithoutNoise], growing: Collection[str]) -> Table:
     """A row for each figure: of all valid trials, and of the quiet ones alone."""
     from rich.markup import escape
 
@@ -46,11 +51,12 @@ def _table(compared: Sequence[WithoutNoise]) -> Table:
     for heading in ("cell", "noisy", "figure", "of all", "without noise", "over"):
         table.add_column(heading, justify="right" if heading in ("of all", "without noise") else "left")
     for each in compared:
+        mark = GROWS if each.figure == "latency_p50_ns" and each.cell in growing else ""
         table.add_row(
             escape(each.cell),
             f"{each.trials_noisy} of {each.trials}",
             FIGURES[each.figure],
-            with_interval(each.all_ns, each.all_low_ns, each.all_high_ns),
+            with_interval(each.all_ns, each.all_low_ns, each.all_high_ns) + mark,
             with_interval(each.quiet_ns, each.quiet_low_ns, each.quiet_high_ns),
             OVER[each.of],
         )

@@ -86,7 +86,7 @@ def test_figures_with_and_without_noise_are_those_of_the_report(tmp_path: Path, 
     names = {"latency_p50_ns": "p50", "cpu_per_message_ns": "CPU/msg", "latency_p99_ns": "p99"}
     for each in compared:
         name = names[each.figure]
-        [line] = [line for line in lines if line.split()[:1] == [each.cell] and f" {name} " in line]
+        line = next(line for line in lines if line.split()[:1] == [each.cell] and f" {name} " in line)
         assert_shown(each, line)
 
 

@@ -56,9 +56,9 @@ def test_every_view_has_the_same_quantiles_and_intervals(directory: Path) -> Non
     assert rows and end_to_end(report) == rows
     assert told["over_trials"] == [row.model_dump() for row in rows]
     estimates = {(each["cell"], each["quantity"]): each for each in told["estimates"]}
-    table = text_of(directory).partition("of all valid trials")[2].partition("\n\n")[0].splitlines()
+    table = text_of(directory).partition("of all valid trials")[2].splitlines()
     for row in rows:
-        [line] = [line for line in table if line.split()[:1] == [row.cell]]
+        line = next(line for line in table if line.split()[:1] == [row.cell])
         for figure, quantity in FIGURES.items():
             value, ends = getattr(row, figure), ends_of(row, figure)
             estimate = estimates[row.cell, quantity]
