@@ -43,4 +43,3 @@ def _figures(fastest: Fastest) -> str:
     if fastest.times_floor_p50 is not None:
         parts.append(f"{fastest.times_floor_p50:.3g} × the floor")
     return ", ".join(parts)
-

@@ -102,7 +102,11 @@ def _figures(row: Row, figure: str, plus: bool = True, grows: bool = False) -> l
         return ["-", *(["-"] * plus), _wanting(interval)]
     half = 50 * (interval.high - interval.low) / value if value else None
     text = "-" if half is None else f"{half:.0f} %" if half >= 10 else f"{half:.2g} %"
-    return [duration_text(value) + (GROWS if grows else ""), *([text] * plus), span_text(interval.low, interval.high)]
+    return [
+        duration_text(value) + (GROWS if grows else ""),
+        *([text] * plus),
+        span_text(interval.low, interval.high),
+    ]
 
 
 def _wanting(interval: Interval | None) -> str:

@@ -14,8 +14,8 @@ from lagometer.cli.show.command import as_json, render
 from lagometer.cli.show.noise import lost_quantile, render_lost, render_noise
 from lagometer.report.build import build_report
 from lagometer.store.reader import open_campaign
-from lagometer.summary.data import WithoutNoise
 from lagometer.summary.data import Row as SummaryRow
+from lagometer.summary.data import WithoutNoise
 from lagometer.summary.rows import over_trials, trial_row
 from lagometer.units import duration_text, span_text
 from tests.fixtures.synthetic_campaign import Shape, write_campaign
@@ -69,7 +69,7 @@ def test_nothing_is_said_of_quiet_trials_and_old_campaigns() -> None:
 
 @pytest.mark.parametrize("count", [3, 7], ids=["medians of trials", "quantiles of messages"])
 def test_figures_with_and_without_noise_are_those_of_the_report(tmp_path: Path, count: int) -> None:
-    """With six quiet trials the quantile of all messages, otherwise medians of trials; in every view alike."""
+    """With six quiet trials the quantile of all messages, otherwise medians of trials, in every view."""
     shape = Shape(
         adapters=("shm", "cyclonedds"), payloads_bytes=(64,), reliabilities=("best_effort",), trials=count
     )

@@ -159,7 +159,7 @@ FORCED: list[tuple[str, str, dict[str, Any]]] = [
     ),
     (
         "recovered-after-outage",
-        "90.0 ms at most; nothing came before the next after 1 of 4 outages); sink→source recovered after none",
+        "90.0 ms at most; nothing came before the next after 1 of 4 outages); sink→source recovered after",
         {
             "line": {
                 "outages": [
