@@ -67,7 +67,7 @@ def test_nothing_is_said_of_quiet_trials_and_old_campaigns() -> None:
     assert printed(render_lost, [row(0, 10, [])]) == ""
 
 
-@pytest.mark.parametrize("count", [3, 7], ids=["medians of trials", "quantiles of messages"])
+@pytest.mark.parametrize("count", [3, 8], ids=["medians of trials", "quantiles of messages"])
 def test_figures_with_and_without_noise_are_those_of_the_report(tmp_path: Path, count: int) -> None:
     """With six quiet trials the quantile of all messages, otherwise medians of trials, in every view."""
     shape = Shape(
@@ -77,7 +77,7 @@ def test_figures_with_and_without_noise_are_those_of_the_report(tmp_path: Path, 
     campaign = open_campaign(directory)
     compared = build_report(campaign).without_noise
     assert {each.figure for each in compared} == {"latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns"}
-    assert ("messages" in {each.of for each in compared}) == (count == 7)
+    assert ("messages" in {each.of for each in compared}) == (count == 8)
     assert as_json(campaign)["without_noise"] == [each.model_dump() for each in compared]
     assert as_json(campaign, cell="shm/*")["without_noise"] == []
     out = io.StringIO()
