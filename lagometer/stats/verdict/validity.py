@@ -241,8 +241,8 @@ def _queues(facts: TrialFacts, growths: Mapping[str, Growth]) -> Iterator[str]:
     name = (
         form.END_TO_END if form.END_TO_END in growing else max(growing, key=lambda edge: growing[edge].per_s)
     )
-    growth = duration_text(1e9 * growing[name].slope)
-    text = f"queue-builds-up: {name}, median response time grows by {growth} a second"
+    slope = duration_text(1e9 * growing[name].slope)
+    text = f"queue-builds-up: {name}, median response time grows by {slope} a second"
     depth = facts.factors.get("depth")
     edges = {edge: growth for edge, growth in growing.items() if edge != form.END_TO_END}
     for edge, growth in edges.items():
