@@ -135,6 +135,11 @@ def duration_text(duration_ns: float | None) -> str:
     return f"{duration_ns:.0f} ns"
 
 
+def signed_duration_text(duration_ns: float) -> str:
+    """The same with its sign, even a positive one: +62.0 µs."""
+    return ("+" if duration_ns > 0 else "") + duration_text(duration_ns)
+
+
 def span_text(low_ns: float, high_ns: float) -> str:
     """Both ends of an interval, with a shared unit only once: 37.9 – 38.6 µs, 940 ns – 1.25 µs."""
     low, high = duration_text(low_ns), duration_text(high_ns)
@@ -150,7 +155,7 @@ def size_text(size_bytes: int) -> str:
     return f"{size_bytes:,} B"
 
 
-def _plain_duration(duration_ns: float) -> str:
+def plain_duration_text(duration_ns: float) -> str:
     """0, 250 µs, 1 ms: a value that somebody chose, with all its digits."""
     for factor, unit in _SHOWN_NS:
         if duration_ns >= factor:
@@ -166,7 +171,7 @@ def factor_text(column: str, value: object) -> str:
         if column.endswith("_hz"):
             return f"{value:g} Hz"
         if column.endswith("_ns"):
-            return _plain_duration(value) if value else "none"  # no work, no deadline, no lifespan
+            return plain_duration_text(value) if value else "none"  # no work, no deadline, no lifespan
     return plain_text(value) or "unset"
 
 

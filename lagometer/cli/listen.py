@@ -106,6 +106,8 @@ def _follow(listener: Listener, interruption: Any, longest_s: float | None, show
 
 
 def _warnings(listener: Listener, figures: Figures, name: str) -> list[str]:
+    from lagometer.units import duration_text
+
     if listener.found is None:
         return [f"nobody in this domain writes '{name}'; names of ROS 2's topics begin with '/'"]
     if not figures.messages:
@@ -115,9 +117,8 @@ def _warnings(listener: Listener, figures: Figures, name: str) -> list[str]:
         "ages need synchronised clocks: they are wrong by what the writer's clock differs from this one's",
     ]
     if figures.age.min_ns is not None and figures.age.min_ns < 0:
-        warnings.append(
-            f"ages are negative: the writer's clock is ahead by {-figures.age.min_ns / 1e6:.3f} ms or more"
-        )
+        ahead = duration_text(-figures.age.min_ns)
+        warnings.append(f"ages are negative: the writer's clock is ahead by {ahead} or more")
     return warnings
 
 
@@ -167,13 +168,5 @@ def _table(figures: Figures) -> Table:
     for name, times in rows.items():
         if times is not None:
             numbers = (times.p50_ns, times.p95_ns, times.p99_ns, times.min_ns, times.max_ns, times.sd_ns)
-            table.add_row(
-                name, *(_signed(number) if number is not None else duration_text(None) for number in numbers)
-            )
+            table.add_row(name, *(duration_text(number) for number in numbers))
     return table
-
-
-def _signed(number_ns: float) -> str:
-    from lagometer.units import duration_text
-
-    return ("-" if number_ns < 0 else "") + duration_text(abs(number_ns))

@@ -10,6 +10,7 @@ from lagometer.conformance.bench import Subject
 from lagometer.conformance.exchange_checks import judge_delivery
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.pubsub import PubSub, Sent
+from lagometer.units import duration_text, plain_duration_text
 
 UNDER_WAY_S = 0.5  # for the last messages: nothing reports when they reach a subscriber that takes nothing
 INSTANCES = 8
@@ -61,7 +62,8 @@ def check_keep_all(subject: Subject, findings: Findings) -> None:
         findings.judge(
             "publishing keeps blocking_ns_max",
             sent.longest_ns <= blocking_ns + BLOCKING_SLACK_NS,
-            f"{sent.longest_ns / 1e6:.0f} ms for one message where {blocking_ns / 1e6:.0f} ms were allowed",
+            f"{duration_text(sent.longest_ns)} for one message where {plain_duration_text(blocking_ns)} were "
+            "allowed",
         )
         if sent.rejected:
             findings.note("back-pressure", f"after {len(sent.accepted)} messages that nobody took")

@@ -11,7 +11,7 @@ import fnmatch
 from dataclasses import dataclass, fields, replace
 
 from lagometer.study.values import nearest
-from lagometer.units import UnitError, parse_duration_ns
+from lagometer.units import UnitError, parse_duration_ns, plain_duration_text
 
 # Each from the weakest to the strongest.
 RELIABILITY = ("best_effort", "reliable")
@@ -145,14 +145,10 @@ def _ordered(name: str, offered: str | None, requested: str | None, words: tuple
 
 def _duration(name: str, offered_ns: int | None, requested_ns: int | None) -> Policy:
     def text(value: int | None) -> str:
-        return "infinite" if value is None else _milliseconds(value)
+        return "infinite" if value is None else plain_duration_text(value)
 
     compatible = requested_ns is None or (offered_ns is not None and offered_ns <= requested_ns)
     return Policy(name, text(offered_ns), text(requested_ns), compatible, "offer no more than is requested")
-
-
-def _milliseconds(value_ns: int) -> str:
-    return f"{value_ns / 1e6:.6g} ms"
 
 
 def _ownership(offered: str, requested: str) -> Policy:

@@ -12,7 +12,7 @@ from pathlib import Path
 from lagometer.report import comparison_data
 from lagometer.report import data as report_data
 from lagometer.report.samples import data as sample_data
-from lagometer.summary import cell_data, data, scheduling_data, way_data
+from lagometer.summary import cell_data, data, scheduling_data, steadiness_data, way_data
 from lagometer.summary.model import Model
 
 _PRIMITIVES = {int: "number", float: "number", str: "string", bool: "boolean", type(None): "null"}
@@ -41,6 +41,7 @@ FILES = {
     "data.ts": data,
     "cell-data.ts": cell_data,
     "scheduling-data.ts": scheduling_data,
+    "steadiness-data.ts": steadiness_data,
     "way-data.ts": way_data,
     "sample-data.ts": sample_data,
     "report-data.ts": report_data,

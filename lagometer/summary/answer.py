@@ -3,45 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from lagometer.store.format import END_TO_END
-from lagometer.summary.data import GlanceFigure, GlanceRow, Summary
-from lagometer.summary.model import Model
+from lagometer.summary.cell_data import Queue
+from lagometer.summary.data import Fastest, Glance, GlanceFigure, GlanceRow, Row
+
+OTHERS_NAMED = 3
 
 
-class Fastest(Model):
-    """The fastest middleware for a payload, out of `among` that have figures; bare transports do not count.
-
-    low_ns, high_ns: the 95 % interval of p50, if there is one. not_told_apart: the others whose intervals
-    overlap with it. queue_builds_up: its p50 depends on the length of a trial.
-    """
-
-    payload_bytes: int
-    adapter: str
-    settings: str
-    cell: str
-    latency_p50_ns: float
-    low_ns: float | None
-    high_ns: float | None
-    cpu_per_message_ns: float | None
-    times_floor_p50: float | None
-    lost_share: float | None
-    queue_builds_up: bool
-    among: int
-    not_told_apart: list[str]
-
-
-def answers(summary: Summary) -> list[Fastest]:
+def answers(glance: Glance | None, rows: Iterable[Row], queues: Iterable[Queue]) -> list[Fastest]:
     """The fastest of each payload in the at-a-glance table, without bare transports; empty without a table.
 
     A cell in which a queue builds up comes last, because its p50 depends on the length of a trial.
     """
-    glance = summary.glance
     if glance is None:
         return []
-    growing = {queue.cell for queue in summary.queues}
-    lost = {row.cell: row.lost_share for row in summary.rows if row.trial is None and row.edge == END_TO_END}
+    growing = {queue.cell for queue in queues}
+    lost = {row.cell: row.lost_share for row in rows if row.trial is None and row.edge == END_TO_END}
     listed: list[Fastest] = []
     for place, payload_bytes in enumerate(glance.payloads_bytes):
         ranked = sorted(
@@ -52,6 +31,11 @@ def answers(summary: Summary) -> list[Fastest]:
             continue
         row, fastest = ranked[0]
         low, high = _interval(fastest, "latency_p50_ns")
+        not_told_apart = [
+            " ".join(filter(None, (other.adapter, other.settings)))
+            for other, figure in ranked[1:]
+            if _overlap(fastest, figure)
+        ]
         listed.append(
             Fastest(
                 payload_bytes=payload_bytes,
@@ -66,14 +50,24 @@ def answers(summary: Summary) -> list[Fastest]:
                 lost_share=lost.get(fastest.cell),
                 queue_builds_up=fastest.cell in growing,
                 among=len(ranked),
-                not_told_apart=[
-                    " ".join(filter(None, (other.adapter, other.settings)))
-                    for other, figure in ranked[1:]
-                    if _overlap(fastest, figure)
-                ],
+                not_told_apart=not_told_apart,
+                remarks=_remarks(not_told_apart, lost.get(fastest.cell), fastest.cell in growing),
             )
         )
     return listed
+
+
+def _remarks(not_told_apart: Sequence[str], lost_share: float | None, queue_builds_up: bool) -> list[str]:
+    remarks = []
+    if not_told_apart:
+        others = ", ".join(not_told_apart[:OTHERS_NAMED])
+        more = len(not_told_apart) - OTHERS_NAMED
+        remarks.append(f"the intervals of {others}{f' and {more} more' if more > 0 else ''} overlap with it")
+    if lost_share:
+        remarks.append(f"it lost {100.0 * lost_share:.2g} % of its messages")
+    if queue_builds_up:
+        remarks.append("a queue builds up: this p50 depends on how long a trial is")
+    return remarks
 
 
 def _figures(rows: list[GlanceRow], place: int) -> Iterator[tuple[GlanceRow, GlanceFigure]]:

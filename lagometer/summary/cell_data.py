@@ -71,6 +71,20 @@ class LostTail(Model):
     quantiles: list[LostQuantile]
 
 
+class Daemons(Model):
+    """What a cell's daemons take beside its workers: medians over the valid trials, each with its total.
+
+    Memory is PSS. A figure is null unless every trial has it.
+    """
+
+    cell: str
+    trials: int
+    cpu_per_message_ns: float | None
+    daemon_cpu_per_message_ns: float | None
+    memory_pss_bytes: float | None
+    daemon_pss_bytes: float | None
+
+
 class Interference(Model):
     """What the load next to a cell's workers used and did, from the common start to the last worker's end.
 

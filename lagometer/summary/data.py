@@ -11,6 +11,7 @@ from __future__ import annotations
 from lagometer.summary.cell_data import (
     Bridge,
     ChainRow,
+    Daemons,
     Deadline,
     Feasibility,
     Interference,
@@ -22,6 +23,7 @@ from lagometer.summary.cell_data import (
 )
 from lagometer.summary.model import Model
 from lagometer.summary.scheduling_data import CellScheduling
+from lagometer.summary.steadiness_data import Control, LongTrial, MachineFloor
 from lagometer.summary.way_data import CellLayers
 
 
@@ -230,94 +232,6 @@ class Preemption(Model):
     ranked: list[PreemptedTrial]
 
 
-class ControlTrial(Model):
-    """The control cell before one block: its end-to-end figures. `time_s` counts from the first trial."""
-
-    block: int
-    time_s: float
-    valid: bool
-    n: int
-    latency_p50_ns: float | None
-    latency_p90_ns: float | None
-    latency_p99_ns: float | None
-    cpu_per_message_ns: float | None
-    remarks: list[str]
-
-
-class Load(Model):
-    """What the machine did during a trial: the share of all CPUs' time that was used (including the trial's
-    own), and the share that a hypervisor gave to others. `time_s` counts from the campaign's first trial.
-    """
-
-    time_s: float
-    busy_share: float | None
-    stolen_share: float | None
-
-
-class Control(Model):
-    """The control cell over the campaign, and the machine's load in all trials."""
-
-    cell: str
-    trials: list[ControlTrial]
-    load: list[Load]
-
-
-class LongFigure(Model):
-    """A quantile of a long trial, and its estimate from the short trials with its 95 % interval; without an
-    interval, the median of their figures.
-
-    `place`: `inside` the interval, `outside` it, or `beyond` the figures of all short trials, too; null if
-    there is no interval to compare with.
-    """
-
-    long_ns: float | None
-    short_ns: float | None
-    low_ns: float | None
-    high_ns: float | None
-    place: str | None
-
-
-class LongTrial(Model):
-    """A cell's long trial next to the short ones, end to end: a check on the bias of short trials.
-
-    The short trials' CPU time per message is their median, with its interval. `remarks`: warnings.
-    """
-
-    cell: str
-    n: int
-    p50: LongFigure
-    p99: LongFigure
-    cpu_per_message_ns: float | None
-    short_cpu_per_message_ns: float | None
-    short_cpu_per_message_low_ns: float | None
-    short_cpu_per_message_high_ns: float | None
-    remarks: list[str]
-
-
-class CoreFloor(Model):
-    """Wake-up latency of one CPU: how late a timer's thread runs there when it has nothing else to do. A
-    quantile with fewer than 10 wake-ups beyond it is null.
-    """
-
-    cpu: int
-    n: int
-    p50_ns: float | None
-    p99_ns: float | None
-    p999_ns: float | None
-    max_ns: float
-
-
-class MachineFloor(Model):
-    """The machine's wake-up latency without any middleware, and the time a hypervisor took meanwhile.
-    `policy`: of the woken threads, `fifo` or `other`.
-    """
-
-    policy: str | None
-    cores: list[CoreFloor]
-    duration_s: float
-    steal_share: float | None
-
-
 class Exclusion(Model):
     """A combination that cannot exist, and why."""
 
@@ -409,6 +323,29 @@ class Glance(Model):
     missing: list[Missing]
 
 
+class Fastest(Model):
+    """The fastest middleware for a payload, out of `among` that have figures; bare transports do not count.
+
+    low_ns, high_ns: the 95 % interval of p50, if there is one. not_told_apart: the others whose intervals
+    overlap with it. queue_builds_up: its p50 depends on the length of a trial. remarks: what to keep in mind.
+    """
+
+    payload_bytes: int
+    adapter: str
+    settings: str
+    cell: str
+    latency_p50_ns: float
+    low_ns: float | None
+    high_ns: float | None
+    cpu_per_message_ns: float | None
+    times_floor_p50: float | None
+    lost_share: float | None
+    queue_builds_up: bool
+    among: int
+    not_told_apart: list[str]
+    remarks: list[str]
+
+
 class Fact(Model):
     """One fact about the machine, as text; null where it could not be read."""
 
@@ -468,10 +405,12 @@ class Summary(Model):
     factors: list[Factor]
     cells: list[Cell]
     glance: Glance | None
+    fastest: list[Fastest]
     rows: list[Row]
     deadlines: list[Deadline]
     lost_tails: list[LostTail]
     interference: list[Interference]
+    daemons: list[Daemons]
     findings: list[Finding]
     failures: list[Failure]
     saturated: list[Saturated]

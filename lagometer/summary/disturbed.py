@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from lagometer.stats.cell.campaign_estimates import estimates_without_noise
 from lagometer.stats.cell.preempted import Preempted, preempted_trials
@@ -21,6 +23,26 @@ HALVED_MIN = 4  # cells need this many trials for a look at the quieter half
 FIGURES = ("latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns")
 
 Figure = tuple[float | None, float | None, float | None]  # and the ends of its interval
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """How many of the valid trials something disturbed, and in how many of them each cause occurred."""
+
+    trials: int
+    trials_noisy: int
+    causes: Mapping[str, int]
+
+
+def noisy_trials(rows: Iterable[Row]) -> Noisy:
+    """Counts the disturbed trials among a summary's `rows`, or among those of some cells."""
+    valid = [row for row in rows if row.valid]
+    singly = {row.cell for row in valid if row.trial is not None}
+    # The row of a cell's only trial is the one over its trials.
+    trials = {(row.cell, row.trial): row for row in valid if row.trial is not None or row.cell not in singly}
+    noisy = [row for row in trials.values() if row.trials_noisy]
+    causes = Counter(word for row in noisy for word in {text.partition(":")[0] for text in row.noise})
+    return Noisy(len(trials), len(noisy), dict(sorted(causes.items())))
 
 
 def without_noise(campaign: Campaign, trial_rows: Sequence[Row], known: Known) -> list[WithoutNoise]:

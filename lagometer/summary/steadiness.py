@@ -19,18 +19,19 @@ from lagometer.stats.interval.confidence import SUPPORT
 from lagometer.store.format import END_TO_END, FLOOR
 from lagometer.store.reader import Campaign
 from lagometer.summary import limits
-from lagometer.summary.data import (
+from lagometer.summary.data import Row
+from lagometer.summary.intervals import ends_of
+from lagometer.summary.rows import trial_row
+from lagometer.summary.steadiness_data import (
     Control,
+    ControlRange,
     ControlTrial,
     CoreFloor,
     Load,
     LongFigure,
     LongTrial,
     MachineFloor,
-    Row,
 )
-from lagometer.summary.intervals import ends_of
-from lagometer.summary.rows import trial_row
 
 Json = Mapping[str, Any]
 
@@ -48,7 +49,25 @@ def control(campaign: Campaign) -> Control | None:
     if not trials and not load:
         return None
     cell = "" if part is None or part.cells.is_empty() else str(part.cells["cell"][0])
-    return Control(cell=cell, trials=trials, load=load)
+    return Control(cell=cell, trials=trials, spread=_range(trials), load=load)
+
+
+def _range(trials: Sequence[ControlTrial]) -> ControlRange | None:
+    """trials: in the order of time."""
+    valid = [trial for trial in trials if trial.valid]
+    p50s_ns = [trial.latency_p50_ns for trial in valid if trial.latency_p50_ns is not None]
+    if not p50s_ns:
+        return None
+    costs_ns = [trial.cpu_per_message_ns for trial in valid if trial.cpu_per_message_ns is not None]
+    return ControlRange(
+        blocks=len(p50s_ns),
+        p50_min_ns=min(p50s_ns),
+        p50_max_ns=max(p50s_ns),
+        p50_first_ns=p50s_ns[0],
+        p50_last_ns=p50s_ns[-1],
+        cpu_per_message_min_ns=min(costs_ns, default=None),
+        cpu_per_message_max_ns=max(costs_ns, default=None),
+    )
 
 
 def _moment(started: object) -> float | None:

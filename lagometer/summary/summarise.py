@@ -10,6 +10,7 @@ from lagometer.stats.interval.confidence import TRIALS_MIN
 from lagometer.store.format import ARROW
 from lagometer.store.reader import Campaign
 from lagometer.summary import steadiness
+from lagometer.summary.answer import answers
 from lagometer.summary.bridges import bridges
 from lagometer.summary.campaign import (
     campaign_head,
@@ -19,11 +20,13 @@ from lagometer.summary.campaign import (
     exclusions,
     factor_values,
 )
+from lagometer.summary.cell_data import Saturated
 from lagometer.summary.cell_layers import CampaignLayers, campaign_layers
 from lagometer.summary.cell_rows import in_order
 from lagometer.summary.chains import chains
 from lagometer.summary.conformance import conformance
-from lagometer.summary.data import Counts, Interval, Row, Summary
+from lagometer.summary.daemons import daemons
+from lagometer.summary.data import Cell, Counts, Failure, Interval, Row, Summary
 from lagometer.summary.deadlines import deadlines
 from lagometer.summary.disturbed import preemption, without_noise
 from lagometer.summary.failures import failures, reason_counts
@@ -80,26 +83,19 @@ def summarise(
     rows = [*summary_rows, *_single(measured_rows)]
     by_cell = in_order(campaign.cells, {cell: place for place, cell in enumerate(factors)})
     campaign_cells = cells(factors, measured_rows, campaign.journal)
-    shares = scheduling([campaign])
+    shares, growing = scheduling([campaign]), queues(campaign)
     return Summary(
         campaign=campaign_head(campaign.manifest, campaign.environment),
-        counts=Counts(
-            cells=len(campaign_cells),
-            trials=len(campaign.journal),
-            trials_valid=len(campaign.journal) - len(failed) - sum(cell.trials for cell in saturated_cells),
-            trials_saturated=sum(cell.trials for cell in saturated_cells),
-            trials_failed=len(failed),
-            trials_noisy=len({(row.cell, row.trial) for row in measured_rows if row.trials_noisy}),
-            excluded=len(campaign.excluded),
-            messages=sum(row.n for row in measured_rows if ARROW in row.edge),
-        ),
+        counts=_counts(campaign, campaign_cells, measured_rows, failed, saturated_cells),
         factors=factor_values(factors),
         cells=campaign_cells,
         glance=at_a_glance,
+        fastest=answers(at_a_glance, rows, growing),
         rows=rows,
         deadlines=deadlines(by_cell, confidence.table),
         lost_tails=lost_tails(by_cell, confidence.table),
         interference=interference(by_cell),
+        daemons=daemons(by_cell),
         findings=findings(campaign, shares=shares),
         failures=failed,
         saturated=saturated_cells,
@@ -113,7 +109,7 @@ def summarise(
         reasons=reason_counts(campaign.journal, measured_rows),
         without_noise=without_noise(campaign, measured_rows, confidence),
         preemption=preemption(campaign, measured_rows),
-        queues=queues(campaign),
+        queues=growing,
         control=steadiness.control(campaign),
         long_trials=steadiness.long_trials(campaign, rows),
         machine_floor=floor,
@@ -124,6 +120,26 @@ def summarise(
         conformance=matrix,
         environment=environment_facts(campaign.environment),
         notes=[*confidence.notes, *floor_notes, *conformance_notes],
+    )
+
+
+def _counts(
+    campaign: Campaign,
+    campaign_cells: Sequence[Cell],
+    measured_rows: Sequence[Row],
+    failed: Sequence[Failure],
+    saturated_cells: Sequence[Saturated],
+) -> Counts:
+    trials_saturated = sum(cell.trials for cell in saturated_cells)
+    return Counts(
+        cells=len(campaign_cells),
+        trials=len(campaign.journal),
+        trials_valid=len(campaign.journal) - len(failed) - trials_saturated,
+        trials_saturated=trials_saturated,
+        trials_failed=len(failed),
+        trials_noisy=len({(row.cell, row.trial) for row in measured_rows if row.trials_noisy}),
+        excluded=len(campaign.excluded),
+        messages=sum(row.n for row in measured_rows if ARROW in row.edge),
     )
 
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The campaign itself: its parameters and how it went, the machine that it ran on, and the method.
 
-import type { Fact, MachineFloor } from "./data";
+import type { Fact } from "./data";
 import type { Report } from "./report-data";
+import type { MachineFloor } from "./steadiness-data";
 import { copyable, element, headedTable, numberCell, scrolled, section } from "./dom";
 import { countText, dateText, durationText, shareText } from "./format";
 

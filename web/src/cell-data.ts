@@ -64,6 +64,20 @@ export interface LostTail {
 }
 
 /**
+ * What a cell's daemons take beside its workers: medians over the valid trials, each with its total.
+ *
+ * Memory is PSS. A figure is null unless every trial has it.
+ */
+export interface Daemons {
+  cell: string;
+  trials: number;
+  cpu_per_message_ns: number | null;
+  daemon_cpu_per_message_ns: number | null;
+  memory_pss_bytes: number | null;
+  daemon_pss_bytes: number | null;
+}
+
+/**
  * What the load next to a cell's workers used and did, from the common start to the last worker's end.
  *
  * `load` is the factor's value. `cpu_ns` and `achieved_per_s` are medians over the valid trials, with the

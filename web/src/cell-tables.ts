@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of whole cells: deadlines, tails with lost messages as infinite, load next to the workers.
 
-import type { Deadline, Interference, LostQuantile, LostTail } from "./cell-data";
+import type { Daemons, Deadline, Interference, LostQuantile, LostTail } from "./cell-data";
 import type { Report } from "./report-data";
 import { cellHead, element, headedTable, scrolled, section } from "./dom";
 import {
   ABSENT,
+  bytesText,
   countText,
   durationText,
   intervalText,
@@ -14,6 +15,7 @@ import {
   threeDigits,
 } from "./format";
 import { END_TO_END, key } from "./model";
+import { queueNote } from "./queue-note";
 import type { Context, View } from "./view";
 
 export const INFINITE = "∞";
@@ -263,6 +265,8 @@ function loadRow(each: Interference, { model }: Context): HTMLElement {
     (low, high) => `${achievedText(low, each.unit)}–${achievedText(high, each.unit)}`,
   );
   const achieved = achievedText(each.achieved_per_s, each.unit);
+  const p50 = time("latency_p50_ns", summary?.latency_p50_ns ?? null);
+  p50.append(queueNote(model.report.queues, each.cell) ?? "");
   return row(
     each.cell,
     END_TO_END,
@@ -270,7 +274,7 @@ function loadRow(each: Interference, { model }: Context): HTMLElement {
     figure("trials", each.trials, countText(each.trials)),
     time("cpu_ns", each.cpu_ns, cpuRange),
     figure("achieved_per_s", each.achieved_per_s, achieved, achievedRange),
-    time("latency_p50_ns", summary?.latency_p50_ns ?? null),
+    p50,
     time("latency_p99_ns", summary?.latency_p99_ns ?? null),
     time("cpu_per_message_ns", each.cpu_per_message_ns),
   );
@@ -302,11 +306,36 @@ function loadView(found: Interference[]): View {
   ]);
 }
 
+function daemonsRow(each: Daemons): HTMLElement {
+  const { memory_pss_bytes: memory, daemon_pss_bytes: ofDaemons } = each;
+  return row(
+    each.cell,
+    END_TO_END,
+    figure("trials", each.trials, countText(each.trials)),
+    time("cpu_per_message_ns", each.cpu_per_message_ns),
+    time("daemon_cpu_per_message_ns", each.daemon_cpu_per_message_ns),
+    figure("memory_pss_bytes", memory, bytesText(memory)),
+    figure("daemon_pss_bytes", ofDaemons, bytesText(ofDaemons)),
+  );
+}
+
+function daemonsView(found: Daemons[]): View {
+  const title = "Daemons beside the workers";
+  const part = { text: "daemons' part", meaning: "what the daemons alone take of it" };
+  const memory = { text: "memory", meaning: "PSS of workers and daemons" };
+  const heads = [CELL, TRIALS, COST, part, memory, part];
+  return edgeView("daemons", title, "", () => [
+    element("p", { class: "note" }, "Medians over the valid trials."),
+    table("daemons-table", title, heads, found.map(daemonsRow)),
+  ]);
+}
+
 /** The tables for which the campaign has data. */
 export function cellTableViews(report: Report): View[] {
   return [
     ...(report.deadlines.length > 0 ? [deadlineView(report.deadlines)] : []),
     ...(report.lost_tails.length > 0 ? [lostView(report.lost_tails)] : []),
     ...(report.interference.length > 0 ? [loadView(report.interference)] : []),
+    ...(report.daemons.length > 0 ? [daemonsView(report.daemons)] : []),
   ];
 }

@@ -4,7 +4,7 @@
 
 import type uPlot from "uplot";
 import { clipped, drawChart, linearSplits, type Chart } from "./chart";
-import type { Control, ControlTrial, Load, LongFigure, LongTrial } from "./data";
+import type { Control, ControlTrial, Load, LongFigure, LongTrial } from "./steadiness-data";
 import type { Report } from "./report-data";
 import { element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, intervalText, percentText, shareText, timeText } from "./format";
@@ -160,16 +160,13 @@ function drawLoad(load: Load[], end: number, parent: HTMLElement): Chart | null 
 }
 
 function lead(control: Control): string {
-  const trials = measured(control);
-  const [first, last] = [trials[0], trials.at(-1)];
-  if (first === undefined || last === undefined)
-    return "This campaign has no control cell; the machine's load is shown below.";
-  const values = trials.map((each) => each.latency_p50_ns);
-  const change = (100 * (last.latency_p50_ns - first.latency_p50_ns)) / first.latency_p50_ns;
-  const range = `${durationText(Math.min(...values))} to ${durationText(Math.max(...values))}`;
+  const { spread } = control;
+  if (spread === null) return "This campaign has no control cell; the machine's load is shown below.";
+  const change = (100 * (spread.p50_last_ns - spread.p50_first_ns)) / spread.p50_first_ns;
+  const range = `${durationText(spread.p50_min_ns)} to ${durationText(spread.p50_max_ns)}`;
   const changeText = `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %`;
   return (
-    `${control.cell}: p50 ${range} over ${String(trials.length)} blocks; ` +
+    `${control.cell}: p50 ${range} over ${String(spread.blocks)} blocks; ` +
     `the last block ${changeText} compared with the first.`
   );
 }

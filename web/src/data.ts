@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
-import type { Bridge, ChainRow, Deadline, Feasibility, Interference, LostTail, NodeCosts, OnTheWire, Queue, Saturated } from "./cell-data";
+import type { Bridge, ChainRow, Daemons, Deadline, Feasibility, Interference, LostTail, NodeCosts, OnTheWire, Queue, Saturated } from "./cell-data";
 import type { CellScheduling } from "./scheduling-data";
+import type { Control, LongTrial, MachineFloor } from "./steadiness-data";
 import type { CellLayers } from "./way-data";
 
 /**
@@ -214,96 +215,6 @@ export interface Preemption {
 }
 
 /**
- * The control cell before one block: its end-to-end figures. `time_s` counts from the first trial.
- */
-export interface ControlTrial {
-  block: number;
-  time_s: number;
-  valid: boolean;
-  n: number;
-  latency_p50_ns: number | null;
-  latency_p90_ns: number | null;
-  latency_p99_ns: number | null;
-  cpu_per_message_ns: number | null;
-  remarks: string[];
-}
-
-/**
- * What the machine did during a trial: the share of all CPUs' time that was used (including the trial's
- * own), and the share that a hypervisor gave to others. `time_s` counts from the campaign's first trial.
- */
-export interface Load {
-  time_s: number;
-  busy_share: number | null;
-  stolen_share: number | null;
-}
-
-/**
- * The control cell over the campaign, and the machine's load in all trials.
- */
-export interface Control {
-  cell: string;
-  trials: ControlTrial[];
-  load: Load[];
-}
-
-/**
- * A quantile of a long trial, and its estimate from the short trials with its 95 % interval; without an
- * interval, the median of their figures.
- *
- * `place`: `inside` the interval, `outside` it, or `beyond` the figures of all short trials, too; null if
- * there is no interval to compare with.
- */
-export interface LongFigure {
-  long_ns: number | null;
-  short_ns: number | null;
-  low_ns: number | null;
-  high_ns: number | null;
-  place: string | null;
-}
-
-/**
- * A cell's long trial next to the short ones, end to end: a check on the bias of short trials.
- *
- * The short trials' CPU time per message is their median, with its interval. `remarks`: warnings.
- */
-export interface LongTrial {
-  cell: string;
-  n: number;
-  p50: LongFigure;
-  p99: LongFigure;
-  cpu_per_message_ns: number | null;
-  short_cpu_per_message_ns: number | null;
-  short_cpu_per_message_low_ns: number | null;
-  short_cpu_per_message_high_ns: number | null;
-  remarks: string[];
-}
-
-/**
- * Wake-up latency of one CPU: how late a timer's thread runs there when it has nothing else to do. A
- * quantile with fewer than 10 wake-ups beyond it is null.
- */
-export interface CoreFloor {
-  cpu: number;
-  n: number;
-  p50_ns: number | null;
-  p99_ns: number | null;
-  p999_ns: number | null;
-  max_ns: number;
-}
-
-/**
- * The machine's wake-up latency without any middleware, and the time a hypervisor took meanwhile.
- * `policy`: of the woken threads, `fifo` or `other`.
- */
-export interface MachineFloor {
-  policy: string | null;
-  cores: CoreFloor[];
-  duration_s: number;
-  steal_share: number | null;
-}
-
-/**
  * A combination that cannot exist, and why.
  */
 export interface Exclusion {
@@ -401,6 +312,29 @@ export interface Glance {
 }
 
 /**
+ * The fastest middleware for a payload, out of `among` that have figures; bare transports do not count.
+ *
+ * low_ns, high_ns: the 95 % interval of p50, if there is one. not_told_apart: the others whose intervals
+ * overlap with it. queue_builds_up: its p50 depends on the length of a trial. remarks: what to keep in mind.
+ */
+export interface Fastest {
+  payload_bytes: number;
+  adapter: string;
+  settings: string;
+  cell: string;
+  latency_p50_ns: number;
+  low_ns: number | null;
+  high_ns: number | null;
+  cpu_per_message_ns: number | null;
+  times_floor_p50: number | null;
+  lost_share: number | null;
+  queue_builds_up: boolean;
+  among: number;
+  not_told_apart: string[];
+  remarks: string[];
+}
+
+/**
  * One fact about the machine, as text; null where it could not be read.
  */
 export interface Fact {
@@ -461,10 +395,12 @@ export interface Summary {
   factors: Factor[];
   cells: Cell[];
   glance: Glance | null;
+  fastest: Fastest[];
   rows: Row[];
   deadlines: Deadline[];
   lost_tails: LostTail[];
   interference: Interference[];
+  daemons: Daemons[];
   findings: Finding[];
   failures: Failure[];
   saturated: Saturated[];

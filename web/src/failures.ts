@@ -17,6 +17,7 @@ import {
   threeDigits,
 } from "./format";
 import { END_TO_END } from "./model";
+import { growthText, queueNote } from "./queue-note";
 
 const KINDS: Record<string, string> = {
   failure: "Why trials failed",
@@ -95,10 +96,9 @@ function preemptionPart(report: Report): HTMLElement[] {
 }
 
 function queueItem(queue: Queue): HTMLElement {
-  const growth = `${(queue.growth_ns_per_s / 1e6).toPrecision(3)} ms a second`;
   const trials = `${String(queue.trials_growing)} of ${String(queue.trials)} trials`;
   const waiting = queue.waiting === null ? "" : `; ${queue.waiting}`;
-  const said = `: the median response time grows by ${growth} (${trials})${waiting}`;
+  const said = `: the median response time grows by ${growthText(queue)} (${trials})${waiting}`;
   return element("li", { "data-cell": queue.cell }, element("code", {}, queue.cell), said);
 }
 
@@ -130,8 +130,10 @@ function timeCell(valueNs: number | null, lowNs: number | null, highNs: number |
   return element("td", { class: "number", ...exact }, durationText(valueNs), interval);
 }
 
-function noiseRow(each: WithoutNoise): HTMLElement {
+function noiseRow(each: WithoutNoise, queues: Queue[]): HTMLElement {
   const { all_ns: all, quiet_ns: quiet } = each;
+  const allCell = timeCell(all, each.all_low_ns, each.all_high_ns);
+  if (each.figure === "latency_p50_ns") allCell.append(queueNote(queues, each.cell) ?? "");
   const change = all === null || quiet === null || all === 0 ? ABSENT : percentText(quiet / all);
   return element(
     "tr",
@@ -139,7 +141,7 @@ function noiseRow(each: WithoutNoise): HTMLElement {
     cellHead(each.cell),
     element("td", {}, `${String(each.trials_noisy)} of ${String(each.trials)}`),
     element("td", {}, COMPARED[each.figure] ?? each.figure),
-    timeCell(all, each.all_low_ns, each.all_high_ns),
+    allCell,
     timeCell(quiet, each.quiet_low_ns, each.quiet_high_ns),
     numberCell(change),
     element("td", {}, each.of === "messages" ? "all messages" : "median of trials"),
@@ -162,6 +164,7 @@ function noisePart(report: Report): HTMLElement[] {
     const nothing = `There is nothing to compare.${always}`;
     return [element("h3", {}, title), element("p", { class: "quiet" }, nothing)];
   }
+  const rows = report.without_noise.map((each) => noiseRow(each, report.queues));
   const heads = ["cell", "disturbed", "figure", "all valid trials", "without", "change", "what it is"];
   const said =
     "End to end. All other figures are of all valid trials. Where both sides have six trials, p50 and p99 " +
@@ -170,7 +173,7 @@ function noisePart(report: Report): HTMLElement[] {
   return [
     element("h3", {}, title),
     element("p", { class: "quiet" }, said),
-    scrolled(title, headedTable({ id: "without-noise" }, heads, report.without_noise.map(noiseRow))),
+    scrolled(title, headedTable({ id: "without-noise" }, heads, rows)),
   ];
 }
 

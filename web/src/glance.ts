@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The campaign at a glance: every adapter next to the machine's own floor, at up to three payloads.
 
-import type { Finding, Glance, GlanceFigure, GlanceRow } from "./data";
+import type { Finding, GlanceFigure, GlanceRow } from "./data";
+import type { Queue } from "./cell-data";
+import type { Report } from "./report-data";
 import { element, scrolled, section } from "./dom";
 import { marks } from "./findings";
 import { ABSENT, countText, durationText, endsText, sizeText, threeDigits } from "./format";
+import { queueNote } from "./queue-note";
 
 const HEADS = ["p50", "× floor", "p99", "× floor", "CPU per message"];
 
@@ -16,13 +19,13 @@ function number(
   text: string,
   place = "",
   below: HTMLElement | null = null,
-  beside: HTMLElement | null = null,
+  beside: (HTMLElement | null)[] = [],
 ): HTMLElement {
   return element(
     "td",
     { class: `number ${place}`, ...(value === null ? {} : { "data-value": String(value) }) },
     text,
-    beside,
+    ...beside,
     below,
   );
 }
@@ -32,7 +35,7 @@ function withInterval(
   figure: GlanceFigure,
   name: Named,
   place = "",
-  beside: HTMLElement | null = null,
+  beside: (HTMLElement | null)[] = [],
 ): HTMLElement {
   const value = figure[name];
   const show = name.startsWith("times") ? threeDigits : durationText;
@@ -45,10 +48,11 @@ function withInterval(
   return number(value, value === null ? ABSENT : show(value), place, below, beside);
 }
 
-function cellsOf(figure: GlanceFigure | null, findings: Finding[]): HTMLElement[] {
+function cellsOf(figure: GlanceFigure | null, findings: Finding[], queues: Queue[]): HTMLElement[] {
   if (figure === null) return HEADS.map((_, place) => number(null, ABSENT, place === 0 ? "first" : ""));
+  const beside = [queueNote(queues, figure.cell), marks(findings, figure.cell)];
   return [
-    withInterval(figure, "latency_p50_ns", "first", marks(findings, figure.cell)),
+    withInterval(figure, "latency_p50_ns", "first", beside),
     withInterval(figure, "times_floor_p50"),
     withInterval(figure, "latency_p99_ns"),
     withInterval(figure, "times_floor_p99"),
@@ -56,7 +60,7 @@ function cellsOf(figure: GlanceFigure | null, findings: Finding[]): HTMLElement[
   ];
 }
 
-function rowOf(row: GlanceRow, settings: boolean, findings: Finding[]): HTMLElement {
+function rowOf(row: GlanceRow, settings: boolean, findings: Finding[], queues: Queue[]): HTMLElement {
   const memory = row.memory_pss_bytes;
   return element(
     "tr",
@@ -67,14 +71,14 @@ function rowOf(row: GlanceRow, settings: boolean, findings: Finding[]): HTMLElem
       row.bare ? element("span", { class: "quiet" }, row.adapter) : row.adapter,
     ),
     ...(settings ? [element("td", {}, row.settings)] : []),
-    ...row.figures.flatMap((figure) => cellsOf(figure, findings)),
+    ...row.figures.flatMap((figure) => cellsOf(figure, findings, queues)),
     number(row.threads, countText(row.threads)),
     number(memory, memory === null ? ABSENT : `${threeDigits(memory / 1048576)} MiB`),
   );
 }
 
 /** Null if the campaign has nothing to compare. */
-export function glanceSection(glance: Glance | null, findings: Finding[]): HTMLElement | null {
+export function glanceSection({ findings, glance, queues }: Report): HTMLElement | null {
   if (glance === null) return null;
   const settings = glance.rows.some((row) => row.settings !== "");
   const fixed = (text: string): HTMLElement => element("th", { scope: "col", rowspan: "2" }, text);
@@ -98,7 +102,7 @@ export function glanceSection(glance: Glance | null, findings: Finding[]): HTMLE
     ),
     element("tr", {}, ...heads),
   );
-  const body = element("tbody", {}, ...glance.rows.map((row) => rowOf(row, settings, findings)));
+  const body = element("tbody", {}, ...glance.rows.map((row) => rowOf(row, settings, findings, queues)));
   const missing = glance.missing.map(({ adapter, cells, reasons }) => {
     const where = cells.length === 0 ? "" : ` ${cells.join(", ")}`;
     return element("li", {}, element("strong", {}, adapter), `${where}: ${reasons.join("; ")}`);

@@ -4,7 +4,7 @@
 
 import type uPlot from "uplot";
 import { clipped } from "./chart";
-import type { MachineFloor } from "./data";
+import type { MachineFloor } from "./steadiness-data";
 import type { Report } from "./report-data";
 import { intervalText, shareText } from "./format";
 import { theme } from "./palette";

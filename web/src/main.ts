@@ -3,6 +3,7 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import { answerSection } from "./answer";
 import { cellTableViews } from "./cell-tables";
 import { comparisonPage } from "./comparison";
 import { controlView } from "./control-chart";
@@ -168,7 +169,8 @@ function start(main: HTMLElement, model: Model): void {
   });
   main.append(
     headLine(model.report, themeButton),
-    glanceSection(model.report.glance, model.report.findings) ?? "",
+    answerSection(model.report) ?? "",
+    glanceSection(model.report) ?? "",
     findingsSection(model.report.findings) ?? "",
     bar.root,
     ...charts.map((view) => view.root),

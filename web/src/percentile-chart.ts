@@ -4,8 +4,9 @@
 import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
 import type { Curve } from "./sample-data";
-import type { MachineFloor, Row } from "./data";
+import type { Row } from "./data";
 import type { Report } from "./report-data";
+import type { MachineFloor } from "./steadiness-data";
 import { choice, element, numbers, section } from "./dom";
 import { ABSENT, countText, durationText, intervalText, percentileText, sizeText } from "./format";
 import { drawFloorCurve, floorRows, nines, stolenText } from "./machine-floor";

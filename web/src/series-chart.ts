@@ -4,7 +4,8 @@
 
 import type uPlot from "uplot";
 import { clipped, drawChart, logRange, type Chart, type TipLine } from "./chart";
-import type { MachineFloor, Row } from "./data";
+import type { Row } from "./data";
+import type { MachineFloor } from "./steadiness-data";
 import type { Series } from "./sample-data";
 import { choice, element, linkButton, numbers, section } from "./dom";
 import { ABSENT, countText, durationText } from "./format";

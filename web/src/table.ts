@@ -19,6 +19,7 @@ import {
   shareText,
 } from "./format";
 import { END_TO_END, ends, floorRatio, intervalOf, matches, type Model } from "./model";
+import { queueNote } from "./queue-note";
 import type { State } from "./state";
 import { adapterLooks, type Context, type View } from "./view";
 
@@ -245,15 +246,8 @@ function clockBound(row: Row, column: Column, value: number): HTMLElement | null
 /** Below p50: that a queue builds up, so that the figure depends on the trial's length. */
 function growth(row: Row, column: Column, context: Context): HTMLElement | null {
   if (column.id !== "latency_p50_ns" || row.edge !== END_TO_END) return null;
-  const known = context.model.report.queues.find((each) => each.cell === row.cell);
   const own = row.trial === null || row.warnings.some((each) => each.startsWith("queue-builds-up"));
-  if (known === undefined || !own) return null;
-  const title = "a queue builds up: this figure depends on how long the trial is";
-  return element(
-    "span",
-    { class: "interval wanting", title },
-    `a queue: +${(known.growth_ns_per_s / 1e6).toPrecision(3)} ms/s`,
-  );
+  return own ? queueNote(context.model.report.queues, row.cell) : null;
 }
 
 /** Below a figure: its 95 % interval, or how many trials would be enough for one. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type uPlot from "uplot";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import type { CoreFloor, MachineFloor } from "../src/data";
+import type { CoreFloor, MachineFloor } from "../src/steadiness-data";
 import type { Report } from "../src/report-data";
 import {
   drawFloorCurve,

@@ -20,6 +20,7 @@ def in_words(figure: Figure) -> str:
 def quantity(name: str, value: float) -> str:
     """Returns a number with its unit."""
     if name.endswith("_ns"):
+        # Not by lagometer.units, which formats all other durations: an agent uses only the standard library.
         return f"{value / 1e6:.3g} ms"
     if name.endswith("_bps"):
         return f"{value / 1e6:.4g} Mbit/s"

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lagometer.summary.answer import Fastest
-
-OTHERS_NAMED = 3
+    from lagometer.summary.data import Fastest
 
 
 def render_answer(answers: Sequence[Fastest], console: Console) -> None:
@@ -31,7 +29,7 @@ def render_answer(answers: Sequence[Fastest], console: Console) -> None:
         size = size_text(fastest.payload_bytes)
         console.print(f"  {size:<7}[bold]{escape(name)}[/], of {fastest.among}", soft_wrap=True)
         console.print(f"         {_figures(fastest)}", soft_wrap=True)
-        for line in _remarks(fastest):
+        for line in fastest.remarks:
             console.print(f"         {line}", style="yellow", markup=False, soft_wrap=True)
     console.print()
 
@@ -45,16 +43,3 @@ def _figures(fastest: Fastest) -> str:
     if fastest.times_floor_p50 is not None:
         parts.append(f"{fastest.times_floor_p50:.3g} × the floor")
     return ", ".join(parts)
-
-
-def _remarks(fastest: Fastest) -> list[str]:
-    remarks = []
-    if fastest.not_told_apart:
-        others = ", ".join(fastest.not_told_apart[:OTHERS_NAMED])
-        more = len(fastest.not_told_apart) - OTHERS_NAMED
-        remarks.append(f"the intervals of {others}{f' and {more} more' if more > 0 else ''} overlap with it")
-    if fastest.lost_share:
-        remarks.append(f"it lost {100.0 * fastest.lost_share:.2g} % of its messages")
-    if fastest.queue_builds_up:
-        remarks.append("a queue builds up: this p50 depends on how long a trial is")
-    return remarks

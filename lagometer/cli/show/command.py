@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
-    from lagometer.summary.cell_data import Bridge, ChainRow, OnTheWire, Queue, Saturated
-    from lagometer.summary.data import Finding
+    from lagometer.summary.cell_data import Bridge, ChainRow, Daemons, OnTheWire, Queue, Saturated
+    from lagometer.summary.data import Finding, Summary, WithoutNoise
+    from lagometer.summary.data import Row as SummaryRow
     from lagometer.summary.layers import LayerTable
     from lagometer.summary.scheduling_data import CellScheduling
     from lagometer.summary.way_data import CellLayers
@@ -43,11 +44,14 @@ OfCell = TypeVar(
     "CellLayers",
     "CellScheduling",
     "ChainRow",
+    "Daemons",
     "Finding",
     "LayerTable",
     "OnTheWire",
     "Queue",
     "Saturated",
+    "SummaryRow",
+    "WithoutNoise",
 )
 EdgeGlob = Annotated[
     str | None,
@@ -100,19 +104,19 @@ def render(directory: Path, console: Console, edge: str | None = None, cell: str
 def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None) -> Row:
     """The same as one JSON object: `dir`, `rows`, `estimates`, …; `valid` and `failed` count trials."""
     from lagometer.cli.show.cells import cells_as_json
-    from lagometer.cli.show.estimates import beside_rows, long_rows
+    from lagometer.cli.show.estimates import estimate_rows, rows_over_trials
     from lagometer.cli.show.findings import with_footnotes
     from lagometer.cli.show.layers import layers_as_json
-    from lagometer.summary.answer import answers
     from lagometer.summary.cell_layers import campaign_layers
+    from lagometer.summary.intervals import known
     from lagometer.summary.summarise import summarise
     from lagometer.summary.ways import message_ways
 
-    layers = campaign_layers(campaign)
-    summary = summarise(campaign, layers=layers)
-    rows = with_footnotes(_chosen(campaign, edge, cell), summary.findings)
+    chosen = _chosen(campaign, edge, cell)
+    confidence, layers = known(campaign), campaign_layers(campaign)
+    summary = summarise(campaign, confidence, layers)
+    rows = with_footnotes(_in_order(chosen, summary), summary.findings)
     messages, messages_notes = message_ways(campaign, list(dict.fromkeys(row["cell"] for row in rows)))
-    estimates, reason = _estimates(campaign, edge, cell)
     verdicts = {(row["cell"], row["trial"]): _verdict(row) for row in rows}
     return {
         "dir": str(campaign.directory),
@@ -121,14 +125,18 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         **{word: list(verdicts.values()).count(word) for word in ("valid", "saturated", "failed")},
         "rows": rows,
         "excluded": _excluded(campaign, cell),
-        "estimates": estimates,
-        "no_estimates": reason,
-        "control": beside_rows(campaign.control),
-        "long_trials": long_rows(campaign),
+        "over_trials": [row.model_dump() for row in rows_over_trials(summary, edge, cell)],
+        "estimates": estimate_rows(summary, confidence, edge, cell),
+        "no_estimates": summary.intervals_absent,
+        "trials_needed": summary.trials_needed,
+        "control": summary.control.model_dump() if summary.control is not None else None,
+        "long_trials": [trial.model_dump() for trial in summary.long_trials],
+        "daemons": [daemons.model_dump() for daemons in _of_cells(summary.daemons, cell)],
         "machine_floor": summary.machine_floor.model_dump() if summary.machine_floor is not None else None,
         "glance": summary.glance.model_dump() if summary.glance is not None else None,
-        "fastest": [answer.model_dump() for answer in answers(summary)],
+        "fastest": [answer.model_dump() for answer in summary.fastest],
         "findings": [finding.model_dump() for finding in _of_cells(summary.findings, cell)],
+        "without_noise": [compared.model_dump() for compared in _of_cells(summary.without_noise, cell)],
         "queues": [queue.model_dump() for queue in _of_cells(summary.queues, cell)],
         "preemption": summary.preemption.model_dump() if summary.preemption is not None else None,
         "saturation": [saturated.model_dump() for saturated in _of_cells(summary.saturated, cell)],
@@ -160,25 +168,11 @@ def _verdict(row: Row) -> str:
     return "valid" if row["valid"] else "saturated" if is_saturated(row["reasons"] or ()) else "failed"
 
 
-def _estimates(campaign: Campaign, edge: str | None, cell: str | None) -> tuple[list[Row], str | None]:
-    """The estimates; without samples, none and the reason. The table's rows need no samples."""
-    from lagometer.cli.show.estimates import estimate_rows
-    from lagometer.store.errors import CampaignError
-
-    try:
-        return estimate_rows(campaign, edge, cell), None
-    except CampaignError as error:
-        return [], str(error)
-
-
 def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]:
-    """The selected rows, in study order. Raises BadInput if a glob matches nothing."""
+    """The selected rows of trials, as stored. Raises BadInput if a glob matches nothing."""
     from lagometer.errors import BadInput
-    from lagometer.summary.campaign import cell_factors
 
     rows = campaign.cells.to_dicts()
-    order = {cell_id: index for index, cell_id in enumerate(cell_factors(campaign.manifest))}
-    rows.sort(key=lambda row: (order.get(row["cell"], len(order)), row["trial"]))
     for column, glob in (("cell", cell), ("edge", edge or "end-to-end")):
         known = sorted({row[column] for row in rows})
         rows = [row for row in rows if fnmatch.fnmatchcase(row[column], glob or "*")]
@@ -187,6 +181,12 @@ def _chosen(campaign: Campaign, edge: str | None, cell: str | None) -> list[Row]
                 f"no {column} matches '{glob}'", where=f"--{column}", hint=f"known: {', '.join(known[:5])}"
             )
     return rows
+
+
+def _in_order(rows: list[Row], summary: Summary) -> list[Row]:
+    """The rows in the summary's order of cells, then by trial."""
+    order = {cell.id: place for place, cell in enumerate(summary.cells)}
+    return sorted(rows, key=lambda row: (order[row["cell"]], row["trial"]))
 
 
 def _of_cells(rows: Sequence[OfCell], cell: str | None) -> list[OfCell]:
@@ -218,30 +218,29 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.scheduling import render_scheduling
     from lagometer.cli.show.wakeup import render_wakeup
     from lagometer.cli.show.wire import render_wire
-    from lagometer.stats.cell.preempted import with_noise_of_campaign
-    from lagometer.summary.answer import answers
     from lagometer.summary.cell_layers import campaign_layers
     from lagometer.summary.summarise import summarise
 
     layers = campaign_layers(campaign)
     summary = summarise(campaign, layers=layers)
-    rows = with_footnotes(_chosen(campaign, edge, cell), summary.findings)
+    rows = with_footnotes(_in_order(_chosen(campaign, edge, cell), summary), summary.findings)
+    growing = {queue.cell for queue in summary.queues}
     state = campaign.manifest.get("state")
     console.print(f"[bold]{escape(campaign.name)}[/]" + ("" if state == "finished" else f" ({state})"))
     valid = [row for row in rows if row["valid"]]
     unfiltered = edge is None and cell is None
     if unfiltered:
-        render_answer(answers(summary), console)
+        render_answer(summary.fastest, console)
     if valid:
         _print_table(valid, console)
     elif not rows:
         console.print("no finished trial")
     if unfiltered:
-        render_glance(summary.glance, console, summary.findings)
-    render_estimates(campaign, console, edge, cell)
+        render_glance(summary.glance, console, summary.findings, growing)
+    render_estimates(summary, console, edge, cell)
     render_wakeup(summary, console)
-    render_beside(campaign, console)
-    render_daemons(campaign, console, {row["cell"] for row in valid})
+    render_beside(summary, console)
+    render_daemons(_of_cells(summary.daemons, cell), console)
     render_cells(summary, console, edge, cell)
     render_node_costs(summary.node_costs if unfiltered else None, console)
     render_bridges(_of_cells(summary.bridges, cell), console)
@@ -254,11 +253,8 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_lost(valid, console)
     render_queues(_of_cells(summary.queues, cell), console)
     render_preemption(summary.preemption if unfiltered else None, console)
-    flagged = {
-        (row["cell"], row["trial"]): row
-        for row in with_noise_of_campaign(campaign.cells).select("cell", "trial", "noise", "noisy").to_dicts()
-    }
-    render_noise([{**row, **flagged[row["cell"], row["trial"]]} for row in valid], console)
+    compared = _of_cells(summary.without_noise, cell)
+    render_noise(_of_cells(summary.rows, cell), compared, console, growing)
     _render_warnings(valid, console)
     render_saturated(_of_cells(summary.saturated, cell), console)
     _render_failed(rows, console)

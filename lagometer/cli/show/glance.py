@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lagometer.cli.show.daemons import mib
-from lagometer.cli.show.figures import new_table, print_wide
+from lagometer.cli.show.figures import GROWS, new_table, print_wide
 from lagometer.cli.show.findings import mark
 from lagometer.units import duration_text, span_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -22,10 +23,24 @@ PER_PAYLOAD = ("p50", "× floor", "p99", "× floor", "CPU/msg")
 FIGURES = ("latency_p50_ns", "times_floor_p50", "latency_p99_ns", "times_floor_p99", "cpu_per_message_ns")
 
 
-def render_glance(glance: Glance | None, console: Console, findings: Sequence[Finding] = ()) -> None:
+@dataclass(frozen=True)
+class _Marks:
+    """What stands beside a cell's p50. notes: footnotes by cell; growing: cells in which a queue builds up."""
+
+    notes: Mapping[str, Sequence[int]]
+    growing: Collection[str]
+
+    def of(self, cell: str) -> str:
+        return (GROWS if cell in self.growing else "") + mark(self.notes.get(cell, ()))
+
+
+def render_glance(
+    glance: Glance | None, console: Console, findings: Sequence[Finding] = (), growing: Collection[str] = ()
+) -> None:
     """Prints the table; nothing if it would be empty (see `lagometer.summary.glance`).
 
-    findings: of the campaign; their footnotes stand beside p50.
+    findings: of the campaign; their footnotes stand beside p50. growing: cells in which a queue builds up, so
+    that their p50 is marked.
     """
     from rich.markup import escape
 
@@ -41,15 +56,16 @@ def render_glance(glance: Glance | None, console: Console, findings: Sequence[Fi
         subtitle += "; a number in brackets is a finding, listed below"
     console.print(f"\n[bold]at a glance[/] {subtitle}")
     indices = range(len(glance.payloads_bytes))
-    if not print_wide(_table(glance, indices, notes), console, or_not=True):
+    marks = _Marks(notes, growing)
+    if not print_wide(_table(glance, indices, marks), console, or_not=True):
         for index in indices:  # a terminal may be too narrow for all payloads side by side
-            print_wide(_table(glance, [index], notes), console)
+            print_wide(_table(glance, [index], marks), console)
     for missing in glance.missing:
         name = " ".join([missing.adapter, ", ".join(missing.cells)]).rstrip()
         console.print(f"  without figures: {escape(name)}: [dim]{escape('; '.join(missing.reasons))}[/]")
 
 
-def _table(glance: Glance, indices: Sequence[int], notes: Mapping[str, Sequence[int]]) -> Table:
+def _table(glance: Glance, indices: Sequence[int], marks: _Marks) -> Table:
     """The table of the payloads at these indices."""
     from rich.markup import escape
 
@@ -67,14 +83,14 @@ def _table(glance: Glance, indices: Sequence[int], notes: Mapping[str, Sequence[
     table.add_column("\nthreads", justify="right")
     table.add_column("\nmemory", justify="right")
     for row in glance.rows:
-        figures = [text for index in indices for text in _texts(row.figures[index], notes)]
+        figures = [text for index in indices for text in _texts(row.figures[index], marks)]
         names = [escape(row.adapter), *([escape(row.settings)] if settings else [])]
         table.add_row(*names, *figures, _count(row.threads), mib(row.memory_pss_bytes))
     return table
 
 
-def _texts(figure: GlanceFigure | None, notes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
-    """Each figure, and its interval below it if it has one; beside p50 the footnotes of the cell."""
+def _texts(figure: GlanceFigure | None, marks: _Marks) -> tuple[str, ...]:
+    """Each figure, and its interval below it if it has one; beside p50 the marks of the cell."""
     if figure is None:
         return ("-",) * len(PER_PAYLOAD)
     ends = {interval.figure: (interval.low, interval.high) for interval in figure.intervals}
@@ -84,7 +100,7 @@ def _texts(figure: GlanceFigure | None, notes: Mapping[str, Sequence[int]]) -> t
         factor = name.startswith("times")
         text = times(value) if factor else duration_text(value)
         if name == FIGURES[0]:
-            text += mark(notes.get(figure.cell, ()))
+            text += marks.of(figure.cell)
         if low is not None and high is not None:
             interval_text = f"{times(low)} – {times(high)}" if factor else span_text(low, high)
             text += f"\n[dim]{interval_text}[/]"

@@ -3,51 +3,67 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from lagometer.cli.show.figures import new_table, print_wide
+from lagometer.cli.show.figures import GROWS, new_table, print_wide, with_interval
 from lagometer.units import duration_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Collection, Iterable, Sequence
 
-Row = dict[str, Any]
-Key = tuple[str, str]
+    from rich.console import Console
+    from rich.table import Table
+
+    from lagometer.summary.data import Row, WithoutNoise
+
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 # Printed with and without noise; the cost is next to the latency.
-FIGURES = {"p50": "latency_p50_ns", "CPU/msg": "cpu_per_message_ns", "p99": "latency_p99_ns"}
+FIGURES = {"latency_p50_ns": "p50", "cpu_per_message_ns": "CPU/msg", "latency_p99_ns": "p99"}
+OVER = {"messages": "all messages", "trials": "median of trials"}
 
 
-def render_noise(rows: list[Row], console: Console) -> None:
-    """Prints how many valid trials were noisy and why, and medians over trials with and without them."""
-    noisy = {(row["cell"], row["trial"]): row["noise"] or [] for row in rows if row.get("noisy")}
-    if not noisy:
+def render_noise(
+    rows: Iterable[Row],
+    compared: Sequence[WithoutNoise],
+    console: Console,
+    growing: Collection[str] = (),
+) -> None:
+    """Prints how many valid trials were noisy and why, and end-to-end figures with and without them.
+
+    rows: of the summary, of the cells shown. growing: cells in which a queue builds up.
+    """
+    from lagometer.summary.disturbed import noisy_trials
+
+    noisy = noisy_trials(rows)
+    if not noisy.trials_noisy:
         return
-    trials = {(row["cell"], row["trial"]) for row in rows}
-    causes = Counter(cause.partition(":")[0] for trial_causes in noisy.values() for cause in trial_causes)
-    cause_counts = ", ".join(f"{cause} {count}" for cause, count in sorted(causes.items()))
-    console.print(f"\n[bold yellow]noisy[/] {len(noisy)} of {len(trials)} trials ({cause_counts})")
-    compared = [(key, group) for key, group in _by_edge(rows).items() if 0 < _noisy(group) < len(group)]
-    if not compared:
-        return
+    causes = ", ".join(f"{cause} {count}" for cause, count in noisy.causes.items())
+    console.print(f"\n[bold yellow]noisy[/] {noisy.trials_noisy} of {noisy.trials} trials ({causes})")
+    if compared:
+        print_wide(_table(compared, growing), console)
+
+
+def _table(compared: Sequence[WithoutNoise], growing: Collection[str]) -> Table:
+    """A row for each figure: of all valid trials, and of the quiet ones alone."""
+    from rich.markup import escape
+
     table = new_table()
-    for heading in ("cell", "edge"):
-        table.add_column(heading)
-    for name in FIGURES:
-        for side in ("of all", "without noise"):
-            table.add_column(f"{name} {side}", justify="right")
-    for (cell, edge), group in compared:
-        quiet = [row for row in group if not row.get("noisy")]
-        figures = [
-            duration_text(_median(part, column)) for column in FIGURES.values() for part in (group, quiet)
-        ]
-        table.add_row(cell, edge, *figures)
-    print_wide(table, console)
+    for heading in ("cell", "noisy", "figure", "of all", "without noise", "over"):
+        table.add_column(heading, justify="right" if heading in ("of all", "without noise") else "left")
+    for each in compared:
+        mark = GROWS if each.figure == "latency_p50_ns" and each.cell in growing else ""
+        table.add_row(
+            escape(each.cell),
+            f"{each.trials_noisy} of {each.trials}",
+            FIGURES[each.figure],
+            with_interval(each.all_ns, each.all_low_ns, each.all_high_ns) + mark,
+            with_interval(each.quiet_ns, each.quiet_low_ns, each.quiet_high_ns),
+            OVER[each.of],
+        )
+    return table
 
 
-def render_lost(rows: list[Row], console: Console) -> None:
+def render_lost(rows: list[dict[str, Any]], console: Console) -> None:
     """Prints the quantiles of edges that lost messages, with lost messages as infinite."""
     from rich.markup import escape
 
@@ -63,25 +79,9 @@ def render_lost(rows: list[Row], console: Console) -> None:
         console.print(f"  {escape(where)}: [dim]{arrived};[/] {shown}")
 
 
-def lost_quantile(row: Row, name: str) -> str:
+def lost_quantile(row: dict[str, Any], name: str) -> str:
     """One quantile with losses as infinite: a time, `∞` for a loss, `-` for too few samples."""
     value, share = row[f"latency_{name}_lost_ns"], row["latency_infinite_from"]
     if value is None and share is not None and QUANTILES[name] > share:
         return "∞"
     return duration_text(value)
-
-
-def _by_edge(rows: list[Row]) -> dict[Key, list[Row]]:
-    groups: dict[Key, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["cell"], row["edge"]), []).append(row)
-    return groups
-
-
-def _noisy(group: list[Row]) -> int:
-    return sum(bool(row.get("noisy")) for row in group)
-
-
-def _median(rows: list[Row], column: str) -> float | None:
-    values = [row[column] for row in rows if row[column] is not None]
-    return statistics.median_low(values) if values else None

@@ -10,7 +10,8 @@ from lagometer.units import duration_text, span_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lagometer.summary.data import MachineFloor, Summary
+    from lagometer.summary.data import Summary
+    from lagometer.summary.steadiness_data import MachineFloor
 
 QUANTILES = {"p50": "p50_ns", "p99": "p99_ns", "p99.9": "p999_ns"}
 

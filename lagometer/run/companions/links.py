@@ -17,6 +17,7 @@ from lagometer.study.cell import Cell
 from lagometer.study.hosts import Host
 from lagometer.study.link_changes import steps_of
 from lagometer.study.links import Link
+from lagometer.units import duration_text, plain_duration_text
 
 READY_S = 90.0  # hosts synchronise, and measuring a slow link takes some seconds
 LOCAL = "127.0.0.1"
@@ -109,8 +110,8 @@ def _changes_amiss(steps: int, changes: Sequence[Mapping[str, Any]]) -> Iterator
         if late_ns is None:
             yield f"{DIFFERS}: the change at {at_s:g} s was not carried out"
         elif int(late_ns) > LATE_CHANGE_NS_MAX:
-            bound = f"more than {LATE_CHANGE_NS_MAX / 1e6:g} ms"
-            yield f"{DIFFERS}: the change at {at_s:g} s came {int(late_ns) / 1e6:.1f} ms late, {bound}"
+            bound = f"more than {plain_duration_text(LATE_CHANGE_NS_MAX)}"
+            yield f"{DIFFERS}: the change at {at_s:g} s came {duration_text(int(late_ns))} late, {bound}"
 
 
 def link_warnings(report: Mapping[str, Any]) -> Iterator[str]:
@@ -118,6 +119,6 @@ def link_warnings(report: Mapping[str, Any]) -> Iterator[str]:
     program = (report.get("did") or {}).get("program") or {}
     frames, late = int(program.get("frames") or 0), int(program.get("late") or 0)
     if frames and late > LATE_SHARE_MAX * frames:
-        most_ms = int(program.get("late_max_ns") or 0) / 1e6
+        most = duration_text(int(program.get("late_max_ns") or 0))
         share = f"{late:,} of {frames:,} frames"
-        yield f"link-late: {share} left the emulated link more than 1 ms late, {most_ms:.1f} ms at most"
+        yield f"link-late: {share} left the emulated link more than 1 ms late, {most} at most"

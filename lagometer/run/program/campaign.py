@@ -22,6 +22,7 @@ from lagometer.store import format as form
 from lagometer.store.environment import collect
 from lagometer.store.probes import ProbeLog, ros2_of
 from lagometer.store.storing import make_folders
+from lagometer.units import signed_duration_text
 
 PROBED = "probed"  # the first part of the cell's id, and the manifest's key
 UNATTRIBUTED_MAX = 0.5
@@ -115,7 +116,7 @@ def warnings(carried: Carried) -> Iterator[str]:
             yield f"probe: ROS 2's own layers in {name} are not stamped: {ros2.refused}"
     if abs(look.clock.drift_ns) > DRIFT_MAX_NS:
         yield (
-            f"probe: the wall clock was set by {look.clock.drift_ns / 1e6:.1f} ms meanwhile; "
+            f"probe: the wall clock was set by {signed_duration_text(look.clock.drift_ns)} meanwhile; "
             "messages are found by that time, so some may be missing"
         )
     if programs.strange:

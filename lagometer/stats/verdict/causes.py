@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lagometer.store.observed import Clocks, Observed, RealtimeLimit, RealtimeThread
+from lagometer.units import duration_text, signed_duration_text
 
 NS_PER_S = 1_000_000_000
 STEP_NS_MIN = 10_000  # in addition to the readings' uncertainty
@@ -28,9 +29,9 @@ def clock_stepped(clocks: Clocks) -> Iterator[str]:
     slack_ns = STEP_NS_MIN + clocks.uncertainty_ns
     wall, asleep, slewed = clocks.wall_step_ns, clocks.suspended_ns, clocks.slewed_ns
     if wall is not None and abs(wall) > slack_ns + abs(asleep or 0):
-        yield f"clock-stepped: the wall clock was set by {wall / 1e6:+.3f} ms"
+        yield f"clock-stepped: the wall clock was set by {signed_duration_text(wall)}"
     if asleep is not None and asleep > slack_ns:
-        yield f"clock-stepped: the machine was suspended for {asleep / 1e6:.3f} ms"
+        yield f"clock-stepped: the machine was suspended for {duration_text(asleep)}"
     if slewed is not None and abs(slewed) > slack_ns + SLEW_SHARE_MAX * clocks.elapsed_ns:
         share = slewed / max(1, clocks.elapsed_ns)
         yield f"clock-stepped: the clock was pulled by {share:.2%} against the hardware's"
@@ -61,7 +62,7 @@ def realtime_throttled(observed: Observed, window_ns: int) -> Iterator[str]:
         if taken_ns > 0 and _always_wanted(thread, window_ns) and thread.wait_ns >= taken_ns:
             yield (
                 f"realtime-throttled: thread {thread.name} of {thread.worker} ran "
-                f"{thread.run_ns / 1e6:.0f} ms and was kept waiting {thread.wait_ns / 1e6:.0f} ms; "
+                f"{duration_text(thread.run_ns)} and was kept waiting {duration_text(thread.wait_ns)}; "
                 f"real-time threads get {limit.runtime_us} of every {limit.period_us} µs"
             )
 

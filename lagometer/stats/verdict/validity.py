@@ -16,6 +16,7 @@ from lagometer.stats.verdict.causes import trial_causes, where_lost
 from lagometer.stats.verdict.growth import Growth
 from lagometer.store import format as form
 from lagometer.store.facts import EdgeSpec, TrialFacts
+from lagometer.units import duration_text, plain_duration_text
 
 SATURATED = "saturated"
 RATE_SHARE_MIN = 0.99  # of the messages that the schedule called for in the measure phase
@@ -207,7 +208,7 @@ def _shifted(rows: dict[str, dict[str, Any]]) -> Iterator[str]:
     moved.pop(form.END_TO_END, None)
     if moved:
         name = max(moved, key=lambda edge: moved[edge])
-        yield f"shifted: {name}, by {moved[name] / 1e6:.3g} ms at the end"
+        yield f"shifted: {name}, by {duration_text(moved[name])} at the end"
 
 
 def _classes(facts: TrialFacts, rows: dict[str, dict[str, Any]], reasons: list[str]) -> Iterator[str]:
@@ -230,7 +231,7 @@ def _classes(facts: TrialFacts, rows: dict[str, dict[str, Any]], reasons: list[s
 def _lifespan(facts: TrialFacts, word: str, names: Sequence[str]) -> str:
     """The shortest lifespan of the edges, if messages may be missing because of it."""
     spans = [edge.lifespan_ns for edge in facts.edges if edge.name in names and edge.lifespan_ns]
-    return f", with a lifespan of {min(spans) / 1e6:.6g} ms" if spans and word in LACKING else ""
+    return f", with a lifespan of {plain_duration_text(min(spans))}" if spans and word in LACKING else ""
 
 
 def _queues(facts: TrialFacts, growths: Mapping[str, Growth]) -> Iterator[str]:
@@ -241,9 +242,8 @@ def _queues(facts: TrialFacts, growths: Mapping[str, Growth]) -> Iterator[str]:
     name = (
         form.END_TO_END if form.END_TO_END in growing else max(growing, key=lambda edge: growing[edge].per_s)
     )
-    text = (
-        f"queue-builds-up: {name}, median response time grows by {1e3 * growing[name].slope:.3g} ms a second"
-    )
+    slope = duration_text(1e9 * growing[name].slope)
+    text = f"queue-builds-up: {name}, median response time grows by {slope} a second"
     depth = facts.factors.get("depth")
     edges = {edge: growth for edge, growth in growing.items() if edge != form.END_TO_END}
     for edge, growth in edges.items():

@@ -140,10 +140,10 @@ def _recovery(times_ns: Sequence[int | None]) -> str:
     outages = f"{len(times_ns)} outages"
     if not known:
         return f"recovered after none of {outages} before the next, or before the trial ended"
-    figures = f"median of {len(known)}, {max(known) / 1e6:.3g} ms at most"
+    figures = f"median of {len(known)}, {duration_text(max(known))} at most"
     if len(known) < len(times_ns):
         figures += f"; nothing came before the next after {len(times_ns) - len(known)} of {outages}"
-    return f"recovered after {median(known) / 1e6:.3g} ms ({figures})"
+    return f"recovered after {duration_text(median(known))} ({figures})"
 
 
 def _quantity(name: str, value: float) -> str:

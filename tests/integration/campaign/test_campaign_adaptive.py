@@ -100,22 +100,20 @@ def test_show_prints_the_intervals_the_control_and_the_long_trial(campaign: Path
     code, output, _ = lagometer(campaign, "show", str(campaign / "out"), "--json")
     shown = json.loads(output)
     assert {row["cell"] for row in shown["estimates"]} == set(CELLS)
-    assert {row["cell"] for row in shown["control"]} == {"shm/pingpong"}
-    [long] = shown["long_trials"]
-    if long["valid"]:
-        assert long["cpu_per_message_ns"] > 0 and long["short"]["cpu_per_message"]["value_ns"] > 0
-        short = long["short"]["p50"]
-        assert short["long_ns"] == long["latency_p50_ns"]
+    assert shown["control"]["cell"] == "shm/pingpong"
+    for long in shown["long_trials"]:  # none if it failed
+        assert long["cpu_per_message_ns"] > 0 and long["short_cpu_per_message_ns"] > 0
+        found = long["p50"]
         estimates = [row for row in shown["estimates"] if row["cell"] == long["cell"]]
         [median] = [row for row in estimates if row["quantity"] == "latency_p50"]
         if median["status"] == "ok":
-            assert (short["short_ns"], short["low_ns"], short["high_ns"]) == (
+            assert (found["short_ns"], found["low_ns"], found["high_ns"]) == (
                 median["estimate_ns"],
                 median["low_ns"],
                 median["high_ns"],
             )
-            inside = median["low_ns"] <= long["latency_p50_ns"] <= median["high_ns"]
-            assert (short["place"] == "inside") == inside
+            inside = median["low_ns"] <= found["long_ns"] <= median["high_ns"]
+            assert (found["place"] == "inside") == inside
             tally = json.loads((campaign / "tally.json").read_text())
             warned = [text for text in tally["warnings"] if "long trial of" in text and " p50 lies " in text]
             assert bool(warned) != inside

@@ -17,6 +17,8 @@ import pytest
 from campaign_support import journal, lagometer, programs, write_study
 from needs import need
 
+from lagometer.units import duration_text
+
 MILLISECOND_NS = 1_000_000
 PERIOD_NS, WORK_NS = 20 * MILLISECOND_NS, 50 * MILLISECOND_NS
 WARMUP_NS, MEASURE_NS = 100 * MILLISECOND_NS, 600 * MILLISECOND_NS
@@ -149,7 +151,7 @@ def test_shifting_says_by_how_much(build: Path, tmp_path: Path, adapter: str) ->
     shift_ns = told.row["shift_ns"]
     assert told.lag_ns[-2] - PERIOD_NS <= shift_ns <= told.lag_ns[-1] - WORK_NS
     assert shift_ns >= (WORK_NS - PERIOD_NS) * told.sequences[-1]
-    assert told.words("warnings")["shifted"] == f"shifted: {EDGE}, by {shift_ns / 1e6:.3g} ms at the end"
+    assert told.words("warnings")["shifted"] == f"shifted: {EDGE}, by {duration_text(shift_ns)} at the end"
     assert "skipped" not in told.words("warnings")
     # What found no room any more is nowhere.
     assert told.row["sent"] == len(told.sequences) - FIRST <= MOST

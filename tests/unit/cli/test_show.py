@@ -16,7 +16,7 @@ from lagometer.errors import BadInput
 from lagometer.stats.trial.edges import samples
 from lagometer.stats.trial.estimate import summarise
 from lagometer.store import format as form
-from lagometer.units import duration_text
+from lagometer.units import duration_text, signed_duration_text
 from tests.fixtures.small_trial import pipeline
 
 GOOD, BAD = "udp/pipeline-3/64B", "udp/pipeline-3/1MB"
@@ -111,3 +111,8 @@ def test_no_campaign_is_bad_input(tmp_path: Path) -> None:
 )
 def test_durations_have_three_figures(value_ns: float | None, text: str) -> None:
     assert duration_text(value_ns) == text
+
+
+@pytest.mark.parametrize(("value_ns", "text"), [(62_000, "+62.0 µs"), (-1_500, "-1.50 µs"), (0, "0 ns")])
+def test_a_change_of_a_clock_has_its_sign(value_ns: float, text: str) -> None:
+    assert signed_duration_text(value_ns) == text

@@ -13,7 +13,7 @@ from rich.console import Console
 from lagometer.cli.show.command import as_json
 from lagometer.cli.show.wakeup import render_wakeup, wakeup_text
 from lagometer.store.reader import open_campaign
-from lagometer.summary.data import CoreFloor, MachineFloor
+from lagometer.summary.steadiness_data import CoreFloor, MachineFloor
 from lagometer.summary.summarise import summarise
 
 ROOT = Path(__file__).parents[3]

@@ -173,7 +173,7 @@ def changed(*late_ns: int | None) -> dict[str, object]:
 def test_a_change_that_did_not_come_in_time_fails_the_trial() -> None:
     assert not list(link_reasons(changed(1000, 5 * MS)))
     (late,) = link_reasons(changed(1000, 7_100_000))
-    assert late == "link-differs: the change at 3 s came 7.1 ms late, more than 5 ms"
+    assert late == "link-differs: the change at 3 s came 7.10 ms late, more than 5 ms"
     (missed,) = link_reasons(changed(1000, None))
     assert missed == "link-differs: the change at 3 s was not carried out"
     assert list(link_reasons(changed(1000))) == ["link-differs: nothing is known of 1 of its 2 changes"]
@@ -205,5 +205,5 @@ def test_frames_that_the_emulation_itself_lost_fail_the_trial() -> None:
     assert reason.startswith("link-differs: the emulation itself lost 6 of 1,002 frames")
     (warning,) = link_warnings(link_done(done({"frames": 1000, "late": 50, "late_max_ns": 4_000_000})))
     assert (
-        warning == "link-late: 50 of 1,000 frames left the emulated link more than 1 ms late, 4.0 ms at most"
+        warning == "link-late: 50 of 1,000 frames left the emulated link more than 1 ms late, 4.00 ms at most"
     )

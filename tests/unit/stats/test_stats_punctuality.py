@@ -77,7 +77,7 @@ def test_a_schedule_that_moved_is_said() -> None:
     rows = summary(trial, facts_of(trial, due=100, shift_ns=2_500_000))
     assert rows["shift_ns"].to_list() == [2_500_000, 2_500_000]
     assert rows["valid"].all()
-    assert "shifted: source→sink, by 2.5 ms at the end" in rows["warnings"][0].to_list()
+    assert "shifted: source→sink, by 2.50 ms at the end" in rows["warnings"][0].to_list()
 
 
 def test_without_a_schedule_nothing_is_said() -> None:

@@ -4,24 +4,19 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forced_findings import DROPS, FORCED, NO_DROPS, NOTHING, cell_with, said_of
-from rich.console import Console
 from synthetic_campaign import Shape, write_campaign
 
-from lagometer.cli.show.command import as_json, render
 from lagometer.cli.show.findings import mark
-from lagometer.report.build import build_report
 from lagometer.stats.verdict.validity import WARNINGS
 from lagometer.store.reader import open_campaign
 from lagometer.study.adapters import load_adapter
 from lagometer.summary.findings.derive import RULES
 from lagometer.summary.findings.evidence import CellEvidence, Said, cells_of
-from lagometer.summary.findings.footnotes import footnotes
 from lagometer.summary.findings.traps import holds, traps
 from lagometer.summary.summarise import summarise
 
@@ -227,59 +222,6 @@ def test_waiting_for_an_acknowledgement_is_seen_at_the_tail() -> None:
 )
 def test_conditions(condition: str, expected: bool) -> None:
     assert holds(cell_with(), "fastdds", condition) is expected
-
-
-def test_every_view_shows_the_same(tmp_path: Path) -> None:
-    """The page's data, `show`, `show --json` and the summary: the same findings, cells and figures, in the
-    same order.
-    """
-    shape = Shape(adapters=("udp", "shm"), payloads_bytes=(64, 1024), trials=2, messages=200)
-    directory = write_campaign(tmp_path, shape)
-    manifest = json.loads((directory / "manifest.json").read_text())
-    trap = {
-        "kind": "a-trap",
-        "when": ["factor.adapter = udp"],
-        "what": "w",
-        "number": "{factor.payload_bytes}",
-    }
-    manifest["traps"] = {"udp": [trap | {"fix": "f", "source": "s"}]}
-    (directory / "manifest.json").write_text(json.dumps(manifest))
-    campaign = open_campaign(directory)
-    summary, report, told = summarise(campaign), build_report(campaign), as_json(campaign)
-    assert [each.model_dump() for each in summary.findings] == told["findings"]
-    assert report.findings == summary.findings and len(summary.findings) >= 4
-    assert [cell.id for cell in report.cells] == [cell.id for cell in summary.cells]
-    assert list(dict.fromkeys(row["cell"] for row in told["rows"])) == [
-        cell.id for cell in summary.cells if any(row.cell == cell.id for row in summary.rows)
-    ]
-    assert told["glance"] == (summary.glance.model_dump() if summary.glance else None)
-    assert report.glance == summary.glance
-    for name in ("deadlines", "interference"):
-        assert told[name] == [each.model_dump() for each in getattr(report, name) if _end_to_end(each)]
-    console = Console(width=200, record=True, no_color=True, highlight=False)
-    with console.capture() as captured:
-        render(directory, console)
-    text = captured.get()
-    places = [text.index(f"      {each.cell} (") for each in summary.findings if each.kind == "a-trap"][:3]
-    assert places == sorted(places)
-    assert "a-trap: w" in text and "fix: f" in text and "source: s" in text
-    notes = footnotes(summary.findings)
-    said = list(dict.fromkeys((each.kind, each.what, each.fix) for each in summary.findings))
-    footnote = {key: number for number, key in enumerate(said, 1)}
-    assert all(each.footnote == footnote[each.kind, each.what, each.fix] for each in summary.findings)
-    assert _listed(text) == len(said) > 1
-    assert [row["findings"] for row in told["rows"]] == [notes.get(row["cell"], []) for row in told["rows"]]
-    for row in told["rows"]:
-        assert not row["valid"] or f" {row['cell']}{mark(row['findings'])} " in text
-
-
-def _listed(text: str) -> int:
-    """How many findings are listed in the terminal."""
-    return len(re.findall(r"^  \[\d+\] \S+: ", text, re.MULTILINE))
-
-
-def _end_to_end(each: object) -> bool:
-    return getattr(each, "edge", "end-to-end") == "end-to-end"
 
 
 def test_a_clean_campaign_has_no_finding(tmp_path: Path) -> None:

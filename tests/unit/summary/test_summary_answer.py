@@ -13,7 +13,8 @@ import pytest
 from lagometer.cli import common
 from lagometer.cli.show import command as show
 from lagometer.store.reader import open_campaign
-from lagometer.summary.answer import Fastest, answers
+from lagometer.summary.answer import answers
+from lagometer.summary.data import Fastest
 from lagometer.summary.summarise import summarise
 from tests.fixtures import synthetic_campaign
 
@@ -36,7 +37,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def fastest(directory: Path) -> list[Fastest]:
-    return answers(summarise(open_campaign(directory)))
+    return summarise(open_campaign(directory)).fastest
 
 
 def edited(directory: Path, folder: Path, *columns: pl.Expr) -> Path:
@@ -97,8 +98,9 @@ def test_what_overlaps_is_not_told_apart(directory: Path, tmp_path: Path) -> Non
             ],
         }
     )
-    (found,) = answers(estimates.model_copy(update={"glance": glance}))
+    (found,) = answers(glance, estimates.rows, estimates.queues)
     assert (found.adapter, found.not_told_apart) == ("cyclonedds", ["fastdds"])
+    assert found.remarks == ["the intervals of fastdds overlap with it"]
 
 
 def test_a_queue_comes_last_and_losses_are_told(directory: Path, tmp_path: Path) -> None:
@@ -113,6 +115,7 @@ def test_a_queue_comes_last_and_losses_are_told(directory: Path, tmp_path: Path)
     )
     first = fastest(slower)[0]
     assert (first.adapter, first.queue_builds_up, first.lost_share) == ("fastdds", False, pytest.approx(0.1))
+    assert first.remarks == [f"it lost {100.0 * (first.lost_share or 0.0):.2g} % of its messages"]
 
 
 def printed(directory: Path, *, terminal: bool = False, wide: bool = False) -> str:

@@ -119,7 +119,7 @@ def test_every_view_tells_of_a_queue(directory: Path, capsys: pytest.CaptureFixt
     assert "a queue builds up: these p50 (↗) depend on how long a trial is" in text
     assert "median response time grows by 330 ms a second (3 of 8 trials)" in text
     assert "300 messages wait on source→relay-1, where depth is 1" in text
-    assert text.count(" ↗") == 3  # beside the p50 of those trials
+    assert text.count(" ↗") == 3 + 1  # beside the p50 of those trials, and of their cell
     assert "330 ms" not in shown(directory, cell="udp/*")
     show.command(directory, json=True)
     assert json.loads(capsys.readouterr().out)["queues"] == [queue.model_dump()]
@@ -129,6 +129,24 @@ def test_every_view_tells_of_a_queue(directory: Path, capsys: pytest.CaptureFixt
     assert {each.cell: each.why for each in judged}[SHM] == (
         "a queue builds up in 3 of 8 trials: it depends on their length"
     )
+
+
+def test_a_p50_of_a_queue_is_marked_in_every_table(tmp_path: Path) -> None:
+    shape = synthetic_campaign.Shape(
+        adapters=("shm", "cyclonedds"),
+        payloads_bytes=(64,),
+        reliabilities=("best_effort",),
+        trials=8,
+        messages=200,
+    )
+    text = shown(growing(synthetic_campaign.write_campaign(tmp_path / "campaign", shape)))
+    marked = [line for line in text.splitlines() if " ↗" in line and "(↗)" not in line]
+    of_trials = [line for line in marked if line.split()[:2] in [[SHM, str(trial)] for trial in range(3)]]
+    assert len(of_trials) == 3
+    glance = [line for line in marked if line.split()[0] == "shm"]
+    assert len(glance) == 1
+    intervals = [line for line in marked if line not in of_trials + glance]
+    assert [line.split()[0] for line in intervals] == [SHM] and intervals[0].count("↗") == 1
 
 
 def test_older_campaigns_tell_of_none(directory: Path) -> None:

@@ -205,6 +205,11 @@ def test_the_control_is_shown_over_time_with_the_load(report: Report, directory:
     assert [each.block for each in control.trials] == list(range(SHAPE.control_blocks))
     assert [each.latency_p50_ns for each in control.trials] == stored["latency_p50_ns"].to_list()
     assert [each.time_s for each in control.trials] == sorted(each.time_s for each in control.trials)
+    p50s_ns = [each.latency_p50_ns for each in control.trials if each.valid]
+    assert control.spread is not None and None not in p50s_ns
+    assert (control.spread.p50_first_ns, control.spread.p50_last_ns) == (p50s_ns[0], p50s_ns[-1])
+    assert [control.spread.p50_min_ns, control.spread.p50_max_ns] == sorted(p50s_ns)[:: len(p50s_ns) - 1]
+    assert control.spread.blocks == len(p50s_ns)
     assert control.trials[1].remarks == ["others: 12 % of all CPUs' time"]
     assert len(control.load) == report.counts.trials
     assert control.load[0].stolen_share == pytest.approx(0.02)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every view shows the same: the page's data, `show`, `show --json` and the summary."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from synthetic_campaign import Shape, write_campaign
+
+from lagometer.cli.show.command import as_json, render
+from lagometer.cli.show.findings import mark
+from lagometer.report.build import build_report
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import open_campaign
+from lagometer.summary.data import Row, Summary
+from lagometer.summary.findings.footnotes import footnotes
+from lagometer.summary.intervals import ends_of
+from lagometer.summary.summarise import summarise
+from lagometer.units import duration_text, span_text
+
+FIGURES = {"latency_p50_ns": "latency_p50", "latency_p99_ns": "latency_p99"}
+LISTED = ("fastest", "without_noise", "long_trials", "daemons", "queues", "saturated", "chains", "bridges")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Enough trials and messages for intervals of p50 and p99; one trial of cyclonedds is disturbed."""
+    shape = Shape(
+        adapters=("shm", "cyclonedds"),
+        payloads_bytes=(64,),
+        reliabilities=("best_effort",),
+        trials=12,
+        messages=2400,
+        control_blocks=3,
+    )
+    made: Path = write_campaign(tmp_path_factory.mktemp("views") / "campaign", shape)
+    return made
+
+
+def text_of(directory: Path) -> str:
+    console = Console(width=300, record=True, no_color=True, highlight=False)
+    with console.capture() as captured:
+        render(directory, console)
+    return captured.get()
+
+
+def end_to_end(summary: Summary) -> list[Row]:
+    return [row for row in summary.rows if row.trial is None and row.edge == END_TO_END]
+
+
+def test_every_view_has_the_same_quantiles_and_intervals(directory: Path) -> None:
+    campaign = open_campaign(directory)
+    summary, report, told = summarise(campaign), build_report(campaign), as_json(campaign)
+    rows = end_to_end(summary)
+    assert rows and end_to_end(report) == rows
+    assert told["over_trials"] == [row.model_dump() for row in rows]
+    estimates = {(each["cell"], each["quantity"]): each for each in told["estimates"]}
+    table = text_of(directory).partition("of all valid trials")[2].splitlines()
+    for row in rows:
+        line = next(line for line in table if line.split()[:1] == [row.cell])
+        for figure, quantity in FIGURES.items():
+            value, ends = getattr(row, figure), ends_of(row, figure)
+            estimate = estimates[row.cell, quantity]
+            assert ends is not None, "enough trials, so there is an interval to compare"
+            assert (value, *ends) == (estimate["estimate_ns"], estimate["low_ns"], estimate["high_ns"])
+            assert f" {duration_text(value)} " in line and f" {span_text(*ends)} " in f"{line} "
+        cost = ends_of(row, "cpu_per_message_ns")
+        assert cost is not None
+        assert f" {duration_text(row.cpu_per_message_ns)} ({span_text(*cost)}) " in line
+
+
+def test_every_view_has_the_same_lists(directory: Path) -> None:
+    """Above all what noise did; how `show` prints that is in test_show_noise.py."""
+    campaign = open_campaign(directory)
+    summary, report, told = summarise(campaign), build_report(campaign), as_json(campaign)
+    assert summary.without_noise and summary.control is not None and summary.control.spread is not None
+    assert report.control == summary.control and told["control"] == summary.control.model_dump()
+    for name in LISTED:
+        listed = getattr(summary, name)
+        assert getattr(report, name) == listed, name
+        told_as = {"saturated": "saturation"}.get(name, name)
+        assert told[told_as] == [each.model_dump() for each in listed], name
+    spread = summary.control.spread
+    first, last = duration_text(spread.p50_first_ns), duration_text(spread.p50_last_ns)
+    assert f"{spread.blocks} blocks, {first} in the first and {last} in the last" in text_of(directory)
+
+
+def test_every_view_has_the_same_findings_cells_and_tables(tmp_path: Path) -> None:
+    """The page's data, `show`, `show --json` and the summary: the same findings, cells and figures, in the
+    same order.
+    """
+    shape = Shape(adapters=("udp", "shm"), payloads_bytes=(64, 1024), trials=2, messages=200)
+    directory = write_campaign(tmp_path, shape)
+    manifest = json.loads((directory / "manifest.json").read_text())
+    trap = {
+        "kind": "a-trap",
+        "when": ["factor.adapter = udp"],
+        "what": "w",
+        "number": "{factor.payload_bytes}",
+    }
+    manifest["traps"] = {"udp": [trap | {"fix": "f", "source": "s"}]}
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+    campaign = open_campaign(directory)
+    summary, report, told = summarise(campaign), build_report(campaign), as_json(campaign)
+    assert [each.model_dump() for each in summary.findings] == told["findings"]
+    assert report.findings == summary.findings and len(summary.findings) >= 4
+    assert [cell.id for cell in report.cells] == [cell.id for cell in summary.cells]
+    assert list(dict.fromkeys(row["cell"] for row in told["rows"])) == [
+        cell.id for cell in summary.cells if any(row.cell == cell.id for row in summary.rows)
+    ]
+    assert told["glance"] == (summary.glance.model_dump() if summary.glance else None)
+    assert report.glance == summary.glance
+    for name in ("deadlines", "interference"):
+        assert told[name] == [each.model_dump() for each in getattr(report, name) if _end_to_end(each)]
+    console = Console(width=200, record=True, no_color=True, highlight=False)
+    with console.capture() as captured:
+        render(directory, console)
+    text = captured.get()
+    places = [text.index(f"      {each.cell} (") for each in summary.findings if each.kind == "a-trap"][:3]
+    assert places == sorted(places)
+    assert "a-trap: w" in text and "fix: f" in text and "source: s" in text
+    notes = footnotes(summary.findings)
+    said = list(dict.fromkeys((each.kind, each.what, each.fix) for each in summary.findings))
+    footnote = {key: number for number, key in enumerate(said, 1)}
+    assert all(each.footnote == footnote[each.kind, each.what, each.fix] for each in summary.findings)
+    assert _listed(text) == len(said) > 1
+    assert [row["findings"] for row in told["rows"]] == [notes.get(row["cell"], []) for row in told["rows"]]
+    for row in told["rows"]:
+        assert not row["valid"] or f" {row['cell']}{mark(row['findings'])} " in text
+
+
+def _listed(text: str) -> int:
+    """How many findings are listed in the terminal."""
+    return len(re.findall(r"^  \[\d+\] \S+: ", text, re.MULTILINE))
+
+
+def _end_to_end(each: object) -> bool:
+    return getattr(each, "edge", "end-to-end") == "end-to-end"
