@@ -20,6 +20,7 @@ from lagometer.cli.common import (
     output_console,
     print_json,
 )
+from lagometer.cli.excluded import render_excluded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +72,7 @@ def command(
     from lagometer.run.prediction import predict
     from lagometer.study import discover_adapters, expand, load_study
     from lagometer.study.matrix import select as selected
+    from lagometer.study.matrix import select_excluded
 
     loaded = load_study(study, scale)
     adapters = discover_adapters(loaded.options)
@@ -79,13 +81,14 @@ def command(
         _print_worker(loaded, expansion, worker, adapters)
         return
     cells = selected(expansion.cells, select or [], skip or [])
+    excluded = select_excluded(expansion.excluded, select or [], skip or [])
     earlier = out if out is not None else DEFAULT_FOLDER / loaded.name
     prediction = predict(loaded, cells, adapters, earlier)
     detection = _detection(earlier, cells, detect) if detect is not None else None
     if json:
-        _print_json(loaded, cells, expansion.excluded, prediction, detection)
+        _print_json(loaded, cells, excluded, prediction, detection)
         return
-    _print_table(loaded, cells, expansion.excluded, prediction)
+    _print_table(loaded, cells, excluded, prediction)
     if detection is not None:
         _print_detection(detection)
 
@@ -188,16 +191,7 @@ def _print_table(
         console.print(f"  as trials took in {escape(str(prediction.earlier))}", style="dim", soft_wrap=True)
     for cell in cells:
         console.print(f"  {escape(cell.id)}", style="green", soft_wrap=True)
-    if not excluded:
-        return
-    console.print(f"[bold]excluded:[/] {len(excluded)}")
-    by_reason: dict[str, list[str]] = {}
-    for item in excluded:
-        by_reason.setdefault(item.reason, []).append(item.cell)
-    for reason, names in by_reason.items():
-        console.print(f"  {escape(reason)}", style="yellow", soft_wrap=True)
-        for name in names:
-            console.print(f"    {escape(name)}", style="dim", soft_wrap=True)
+    render_excluded([(item.cell, item.reason) for item in excluded], console)
 
 
 def _how_long(study: Study, prediction: Prediction) -> str:

@@ -76,6 +76,7 @@ def command(
     from lagometer.run.campaign import Assignment
     from lagometer.study import discover_adapters, expand, load_study
     from lagometer.study.matrix import select as selected
+    from lagometer.study.matrix import select_excluded
 
     limits = parse_absolute(fail_if or [])
     loaded = load_study(study, scale)
@@ -84,7 +85,7 @@ def command(
     assignment = Assignment(
         study=loaded,
         cells=selected(expansion.cells, select or [], skip or []),
-        excluded=expansion.excluded,
+        excluded=select_excluded(expansion.excluded, select or [], skip or []),
         adapters=adapters,
         directory=out if out is not None else DEFAULT_FOLDER / loaded.name,
         resume=resume,

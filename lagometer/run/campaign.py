@@ -118,10 +118,7 @@ class CampaignRun:
         far in `tally`.
         """
         if not self._assignment.cells:
-            raise NothingRunnable(
-                f"no cell can be run: {len(self._assignment.excluded)} are excluded, and none is selected",
-                hint="`lagometer plan` says why",
-            )
+            raise _nothing_runnable(self._assignment.excluded)
         self._began_s = time.monotonic()
         self.tally.warnings += put_machine_back()
         events = EventLog()
@@ -346,6 +343,14 @@ class CampaignRun:
             for name, traps in declared.items()
             if traps
         }
+
+
+def _nothing_runnable(excluded: Sequence[Excluded]) -> NothingRunnable:
+    if not excluded:
+        return NothingRunnable("no cell is selected", hint="`lagometer plan` lists the cells")
+    first, more = excluded[0], f", and {len(excluded) - 1} more" if len(excluded) > 1 else ""
+    message = f"no cell can run here: {first.cell}{more}: {first.reason}"
+    return NothingRunnable(message, hint="`lagometer plan` names all with their reasons")
 
 
 def _most_trials(study: Study) -> int:

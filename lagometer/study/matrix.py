@@ -6,7 +6,7 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -115,14 +115,28 @@ def select(cells: Iterable[Cell], select_globs: Sequence[str], skip_globs: Seque
 
     `*` also matches `/`.
     """
+    is_selected = _selection(select_globs, skip_globs)
+    return tuple(cell for cell in cells if is_selected(cell.id))
+
+
+def select_excluded(
+    excluded: Iterable[Excluded], select_globs: Sequence[str], skip_globs: Sequence[str]
+) -> tuple[Excluded, ...]:
+    """The same for cells that are excluded."""
+    is_selected = _selection(select_globs, skip_globs)
+    return tuple(item for item in excluded if is_selected(item.cell))
+
+
+def _selection(select_globs: Sequence[str], skip_globs: Sequence[str]) -> Callable[[str], bool]:
     wanted = [_pattern(glob) for glob in select_globs or ["*"]]
     unwanted = [_pattern(glob) for glob in skip_globs]
-    return tuple(
-        cell
-        for cell in cells
-        if any(pattern.fullmatch(cell.id) for pattern in wanted)
-        and not any(pattern.fullmatch(cell.id) for pattern in unwanted)
-    )
+
+    def is_selected(cell: str) -> bool:
+        return any(pattern.fullmatch(cell) for pattern in wanted) and not any(
+            pattern.fullmatch(cell) for pattern in unwanted
+        )
+
+    return is_selected
 
 
 def check_options(study: Study, adapters: Mapping[str, Adapter]) -> None:

@@ -201,6 +201,7 @@ def _excluded(campaign: Campaign, cell: str | None) -> list[dict[str, str]]:
 def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | None) -> None:
     from rich.markup import escape
 
+    from lagometer.cli.excluded import render_excluded
     from lagometer.cli.show.answer import render_answer
     from lagometer.cli.show.bridges import render_bridges
     from lagometer.cli.show.cells import render_cells
@@ -209,7 +210,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.disturbed import render_preemption, render_queues
     from lagometer.cli.show.estimates import render_beside, render_estimates
     from lagometer.cli.show.feasibility import render_feasibility
-    from lagometer.cli.show.findings import render_findings, with_footnotes
+    from lagometer.cli.show.findings import CELLS_NAMED_MAX, render_findings, with_footnotes
     from lagometer.cli.show.glance import render_glance
     from lagometer.cli.show.layers import render_cell_layers, render_layers
     from lagometer.cli.show.node_costs import render_node_costs
@@ -259,11 +260,8 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_saturated(_of_cells(summary.saturated, cell), console)
     _render_failed(rows, console)
     render_findings(_of_cells(summary.findings, cell), console)
-    excluded = _excluded(campaign, cell)
-    if excluded:
-        console.print(f"\n[bold]excluded[/] {len(excluded)}: these combinations can't exist here")
-        for item in excluded:
-            console.print(f"  {escape(item.get('cell', ''))}: [dim]{escape(item.get('reason', ''))}[/]")
+    excluded = [(item.get("cell", ""), item.get("reason", "")) for item in _excluded(campaign, cell)]
+    render_excluded(excluded, console, CELLS_NAMED_MAX)
 
 
 def _print_table(rows: list[Row], console: Console) -> None:

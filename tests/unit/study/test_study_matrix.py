@@ -14,8 +14,9 @@ from study_adapters import write_adapters
 
 from lagometer.errors import BadInput, SetupMissing
 from lagometer.study import Adapter, Expansion, Study, expand, load_study, select, study_from_mapping
+from lagometer.study.cell import Excluded
 from lagometer.study.factors import FACTORS, PART
-from lagometer.study.matrix import check_options
+from lagometer.study.matrix import check_options, select_excluded
 from lagometer.study.sidecar import Limits
 
 # A shared machine may be slow; that is no failure.
@@ -199,6 +200,8 @@ def test_selection_crosses_slashes(adapters: dict[str, Adapter]) -> None:
     assert len(select(cells, [], [])) == 4
     assert [cell.id for cell in select(cells, ["shm*"], ["*/64B"])] == ["shm/pipeline-3/128B"]
     assert select(cells, ["shm"], []) == ()
+    excluded = [Excluded(f"{name}/64B", "r") for name in ("null", "ros2")]
+    assert [item.cell for item in select_excluded(excluded, ["*/64B"], ["null/*"])] == ["ros2/64B"]
 
 
 def test_options_are_checked_against_the_sidecar(adapters: dict[str, Adapter]) -> None:
