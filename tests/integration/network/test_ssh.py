@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from campaign_support import Running, journal, lagometer, running, wait_until, write_study
 from needs import ROOT, adapter_library, need
-from ssh_machine import CLONE_NEWNET, OURS, Machine, machine
+from ssh_machine import CLONE_NEWNET, OURS, THEIRS, Machine, machine
 
 from lagometer.run.hosts.base import HostError
 from lagometer.run.hosts.launchers import Launchers
@@ -115,6 +115,17 @@ def test_a_host_that_cannot_be_reached_says_what_to_do(tmp_path: Path, base: Mac
     assert "its host key is not known. Run `ssh -F" in reached(base, study)
     base.know_host_key(host_key)
     assert reached(base, study) == "" and not base.left()
+
+
+def test_a_host_behind_a_jump_host_is_reached_as_ssh_reaches_it(tmp_path: Path, base: Machine) -> None:
+    """The machine is its own jump host, so its second connection comes from itself."""
+    config = base.folder / "ssh_config"
+    direct = config.read_text()
+    config.write_text(f"{direct}  ProxyJump gate\n{direct.replace('Host base', 'Host gate')}")
+    assert reached(base, study_of(tmp_path, base)) == ""
+    accepted = [line for line in base.log.read_text().splitlines() if line.startswith("Accepted publickey")]
+    assert [line.split(" from ")[1].split()[0] for line in accepted] == [OURS, THEIRS]
+    assert wait_until(lambda: not base.left(), CLEAN_S), base.left()
 
 
 def test_a_disk_that_is_full_there_says_so_and_keeps_nothing(tmp_path: Path) -> None:
