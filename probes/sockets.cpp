@@ -231,6 +231,28 @@ LAGOMETER_PROBE int pipe2(int* ends, int flags) noexcept {
   return result;
 }
 
+// A new socket may have the number of a file that was closed unseen, such as by fclose().
+LAGOMETER_PROBE int socket(int domain, int type, int protocol) noexcept {
+  static constinit Next<int(int, int, int)> next("socket");
+  const int made = next(domain, type, protocol);
+  forget(made);
+  return made;
+}
+
+LAGOMETER_PROBE int accept(int socket, sockaddr* address, socklen_t* size) {
+  static constinit Next<int(int, sockaddr*, socklen_t*)> next("accept");
+  const int made = next(socket, address, size);
+  forget(made);
+  return made;
+}
+
+LAGOMETER_PROBE int accept4(int socket, sockaddr* address, socklen_t* size, int flags) {
+  static constinit Next<int(int, sockaddr*, socklen_t*, int)> next("accept4");
+  const int made = next(socket, address, size, flags);
+  forget(made);
+  return made;
+}
+
 /// A thread that waits for descriptors and must be woken by another may use this instead of a pipe.
 LAGOMETER_PROBE int socketpair(int domain, int type, int protocol, int* ends) noexcept {
   static constinit Next<int(int, int, int, int*)> next("socketpair");

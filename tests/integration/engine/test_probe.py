@@ -293,3 +293,35 @@ def test_of_waits_that_lead_to_nothing_the_last_is_kept(build: Path, tmp_path: P
     assert kinds == [probes.API_WAIT, probes.API_WRITE, probes.API_WAIT]
     waits = log.calls[log.calls["call"] == probes.API_WAIT]
     assert waits["result"].tolist() == [100_000, 200_000]  # how many the library has counted
+
+
+@pytest.mark.parametrize("by", ["socket", "accept"])
+def test_a_socket_with_the_number_of_a_file_that_was_closed_unseen_is_known(
+    build: Path, tmp_path: Path, by: str
+) -> None:
+    """As by fclose(), which closes without the function of the C library that programs call."""
+    program = f"""
+import ctypes
+_, receiver = udp()
+listening, other = socket.socket(), socket.socket()
+listening.bind(("127.0.0.1", 0))
+listening.listen()
+other.connect(listening.getsockname())
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+libc.fileno.argtypes = libc.fclose.argtypes = [ctypes.c_void_p]
+file = libc.fopen(b"/proc/self/stat", b"r")
+number = libc.fileno(file)
+os.read(number, 1)
+libc.fclose(file)
+if {by == "accept"}:
+    end = listening.accept()[0]
+    end.send(ENVELOPE)
+else:
+    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    end.sendto(ENVELOPE, receiver.getsockname())
+assert end.fileno() == number, (end.fileno(), number)
+"""
+    log = logged(build, tmp_path, program)
+    assert log.owners.tolist() == of_kind(log, probes.SEND)
+    assert len(log.keys) == 1
