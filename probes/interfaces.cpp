@@ -142,6 +142,7 @@ using TakeLoan = int32_t(int32_t, void**, void*, uint32_t);
 using TakeMask = int32_t(int32_t, void**, void*, size_t, uint32_t, uint32_t);
 using TakeLoanMask = int32_t(int32_t, void**, void*, uint32_t, uint32_t);
 using TakeNext = int32_t(int32_t, void**, void*);
+using TakeCollected = int32_t(int32_t, uint32_t, uint64_t, uint32_t, void*, void*);
 using WaitFor = int32_t(int32_t, intptr_t*, size_t, int64_t);
 
 LAGOMETER_PROBE int32_t dds_write(int32_t writer, const void* data) {
@@ -175,6 +176,12 @@ LAGOMETER_PROBE int32_t dds_take_mask_wl(int32_t reader, void** data, void* info
 }
 LAGOMETER_PROBE int32_t dds_take_next(int32_t reader, void** data, void* info) {
   LAGOMETER_THROUGH("dds_take_next", Call::api_take, if_some, CycloneTimes{info}, TakeNext, reader, data, info);
+}
+/// Of Cyclone DDS 11, whose Python package takes through it; a function of the caller's gets the times of the messages.
+LAGOMETER_PROBE int32_t dds_take_with_collector(int32_t reader, uint32_t most, uint64_t instance, uint32_t mask,
+                                                void* collect, void* given) {
+  LAGOMETER_THROUGH("dds_take_with_collector", Call::api_take, if_some, NoTimes{}, TakeCollected, reader, most,
+                    instance, mask, collect, given);
 }
 LAGOMETER_PROBE int32_t dds_takecdr(int32_t reader, void** data, uint32_t most, void* infos, uint32_t mask) {
   using TakeSerialised = int32_t(int32_t, void**, uint32_t, void*, uint32_t);
