@@ -52,10 +52,13 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
     notes: list[str] = []
     measured = set(campaign.cells.filter(pl.col("valid"))["cell"])
     wanted = [cell for cell in cells if cell in measured and campaign.imported_from is None]
+    by_cell = _with_messages(campaign).partition_by("cell", as_dict=True)
     shown = stays = messages_read = 0
     for cell in wanted:
-        needed = _needed(campaign, cell)
-        if shown == CELLS_MAX or stays >= STAYS_MAX or messages_read + needed.messages > MESSAGES_MAX:
+        if shown == CELLS_MAX or stays >= STAYS_MAX:
+            break
+        needed = _needed(by_cell.get((cell,), campaign.cells.clear()))
+        if messages_read + needed.messages > MESSAGES_MAX:
             continue
         shown += 1
         messages_read += needed.messages
@@ -76,7 +79,7 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
 
 def cell_ways(campaign: Campaign, cell: str) -> list[MessageWay]:
     """The chosen messages of one cell. Raises CampaignError if samples can't be read."""
-    return _cell_ways(campaign, cell, _needed(campaign, cell))
+    return _cell_ways(campaign, cell, _needed(_with_messages(campaign).filter(pl.col("cell") == cell)))
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,12 @@ class Needed:
     messages: int
 
 
-def _needed(campaign: Campaign, cell: str) -> Needed:
-    rows = campaign.cells.filter(pl.col("valid") & (pl.col("cell") == cell) & (pl.col("n") > 0))
+def _with_messages(campaign: Campaign) -> pl.DataFrame:
+    return campaign.cells.filter(pl.col("valid") & (pl.col("n") > 0))
+
+
+def _needed(rows: pl.DataFrame) -> Needed:
+    """From one cell's rows that have messages."""
     whole = rows.filter(pl.col("edge") == END_TO_END)
     edges = [END_TO_END] if whole.height else [edge for edge in rows["edge"].unique().sort() if ARROW in edge]
     wanted = {edge: _wanted(rows.filter(pl.col("edge") == edge)) for edge in edges}

@@ -25,7 +25,8 @@ FIGURES = ("latency_p50_ns", "times_floor_p50", "latency_p99_ns", "times_floor_p
 
 @dataclass(frozen=True)
 class _Marks:
-    """What stands beside a cell's p50. notes: footnotes by cell; growing: cells in which a queue builds up."""
+    """What stands beside a cell's p50. notes: footnotes by cell; growing: cells in which a queue builds
+    up."""
 
     notes: Mapping[str, Sequence[int]]
     growing: Collection[str]

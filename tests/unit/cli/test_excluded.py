@@ -22,7 +22,9 @@ def printed(named_max: int | None) -> str:
 
 
 def test_each_reason_is_said_once_with_its_cells() -> None:
-    assert printed(None) == """
+    assert (
+        printed(None)
+        == """
 excluded 5: these cells can't run here
   not [built]
       ros2/a
@@ -32,6 +34,7 @@ excluded 5: these cells can't run here
   null is for one process
       null/a
 """
+    )
 
 
 def test_of_many_cells_the_first_are_named() -> None:

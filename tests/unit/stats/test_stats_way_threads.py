@@ -86,6 +86,8 @@ def test_our_own_stamps_say_when_the_middleware_called_back(woken: int | None) -
 
 def test_a_node_whose_thread_makes_no_call_still_takes_from_when_it_woke() -> None:
     """As of iceoryx, which waits on semaphores: nothing shows the number of the thread."""
-    found = layers({}, {IO: [(call(probes.WAIT, -80, 5), [])]}, 100, own={"woken_ns": 95}, names={IO: "other"})
+    found = layers(
+        {}, {IO: [(call(probes.WAIT, -80, 5), [])]}, 100, own={"woken_ns": 95}, names={IO: "other"}
+    )
     assert spans(found) == [("unattributed", 0, 95), ("take", 95, 100)]
     assert found.frame["end_thread"].to_list() == [0, 0]

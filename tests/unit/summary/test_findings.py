@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from forced_findings import DROPS, FORCED, NO_DROPS, NOTHING, cell_with, said_of
 from synthetic_campaign import Shape, write_campaign
 
-from lagometer.cli.show.findings import mark
 from lagometer.stats.verdict.validity import WARNINGS
 from lagometer.store.reader import open_campaign
 from lagometer.study.adapters import load_adapter
