@@ -27,7 +27,7 @@ def build_report(campaign: Campaign) -> Report:
     # The processes that read samples start before the intervals are computed, so both run in parallel.
     with closing(Drawing(campaign, measured_rows, payload_known)) as drawing:
         confidence = known(campaign)
-        summary = summarise(campaign, confidence)
+        summary = summarise(campaign, confidence, of_trials=(measured_rows, factors))
         drawn, notes = drawing.finish(confidence.alphas, in_passing=not confidence.affordable)
     ways, unseen = message_ways(campaign, list(factors))
     rows, fewer = _fewer(summary.rows)

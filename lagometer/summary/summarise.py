@@ -61,12 +61,16 @@ def measured(campaign: Campaign) -> tuple[list[Row], Factors]:
 
 
 def summarise(
-    campaign: Campaign, confidence: Known | None = None, layers: CampaignLayers | None = None
+    campaign: Campaign,
+    confidence: Known | None = None,
+    layers: CampaignLayers | None = None,
+    of_trials: tuple[list[Row], Factors] | None = None,
 ) -> Summary:
-    """The summary of a campaign. `confidence`, `layers`: pass them if already computed."""
+    """The summary of a campaign. `confidence`, `layers`, `of_trials` (what `measured` returns): pass them if
+    already computed."""
     confidence = confidence or known(campaign)
     layers = layers or campaign_layers(campaign)
-    measured_rows, factors = measured(campaign)
+    measured_rows, factors = of_trials or measured(campaign)
     summary_rows = _over_trials(measured_rows, factors, confidence)
     floor, floor_notes = steadiness.machine_floor(campaign)
     matrix, conformance_notes = conformance(campaign)
