@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from campaign_support import lagometer, programs
-from needs import ROOT, need
+from needs import ROOT, need, require
 
 from lagometer.conformance.least_layers import Promise, least_layers, missing
 
@@ -35,8 +35,7 @@ def promises() -> Iterator[Any]:
 def need_environment(promise: Promise) -> None:
     """Skips a promise that is about another environment than this one."""
     for name, value in promise.environment.items():
-        if os.environ.get(name) != value:
-            pytest.skip(f"skipped: {name}={value}")
+        require(name, os.environ.get(name) == value, f"{name}={value}")
 
 
 def lacking(build: Path, folder: Path, promise: Promise, *words: str) -> list[str]:
