@@ -56,6 +56,7 @@ TAKING = (
     ("rclcpp_take", probes.RCLCPP_TAKE),
     ("callback", probes.CALLBACK_START),
 )
+UNKNOWN_THREAD = 0
 NODE_THREAD = "node:"  # the worker's prefix for a node's thread; the kernel keeps 15 characters
 THREAD_NAME_MAX = 15
 
@@ -322,8 +323,9 @@ def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread:
         _hand_over(way, received, thread, woken_ns, receiver)
         if way.thread == thread:
             way.go("notify", way.at_ns, woken_ns, thread)
-    if woken_ns is not None and woken_ns >= way.at_ns and thread is not None:
-        way.go("take", woken_ns, taken_ns, thread)
+    if woken_ns is not None and woken_ns >= way.at_ns:
+        # The node's own thread, even if it made no call that shows its number.
+        way.go("take", woken_ns, taken_ns, thread if thread is not None else UNKNOWN_THREAD)
 
 
 def _hand_over(way: Way, received: Call, thread: int, until_ns: int, receiver: Process) -> bool:

@@ -52,7 +52,7 @@ NO_THRESHOLDS = {
     },
     "stats.trial.scheduling": {"INSTEAD_MAX"},
     "stats.cell.scheduling": {"INSTEAD_MAX"},
-    "stats.trial.way": {"THREAD_NAME_MAX"},
+    "stats.trial.way": {"THREAD_NAME_MAX", "UNKNOWN_THREAD"},
     "stats.trial.calls": {"HOPS_MAX"},
     "stats.interval.sequential": {"TRIALS_FORESEEN"},
     "stats.interval.shares": {

@@ -82,3 +82,12 @@ def test_our_own_stamps_say_when_the_middleware_called_back(woken: int | None) -
     found = spans(layers(sent, received, 100, own=own, names=names))
     waking = [("wake", 80, 90), ("take", 90, 100)] if woken is not None else [("take", 80, 100)]
     assert found[4:] == [("receive", 70, 75), ("receiving_thread", 75, 80), *waking]
+
+
+def test_a_node_whose_thread_makes_no_call_still_takes_from_when_it_woke() -> None:
+    """As of iceoryx, which waits on semaphores: nothing shows the number of the thread."""
+    found = layers(
+        {}, {IO: [(call(probes.WAIT, -80, 5), [])]}, 100, own={"woken_ns": 95}, names={IO: "other"}
+    )
+    assert spans(found) == [("unattributed", 0, 95), ("take", 95, 100)]
+    assert found.frame["end_thread"].to_list() == [0, 0]
