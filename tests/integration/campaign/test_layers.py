@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of real messages: what each adapter shows at least, and how much stays unattributed."""
+"""Layers of real messages: those that are promised, that they add up, and how little stays unattributed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ from pathlib import Path
 import polars as pl
 import pytest
 from campaign_support import journal, lagometer, programs, write_study
-from needs import need
+from needs import ROOT, need
 
+from lagometer.conformance.least_layers import least_layers
 from lagometer.store.format import LAYERS_SCHEMA
 from lagometer.store.reader import open_campaign
 from lagometer.summary.layers import layer_tables
 
-OPTIONS = {"fastdds": {"transport": "udp"}}
-# As in the table of docs/methodology/layers.md.
-SOCKETS = {"send_path", "transport", "take"}
-DDS = {"benchmark", "send_path", "transport", "receiving_thread", "wake", "notify", "take"}
-LEAST = {
-    "udp": SOCKETS,
-    "tcp": SOCKETS,
-    "uds": SOCKETS,
-    "cyclonedds": DDS,
-    "fastdds": DDS | {"serialise", "deserialise"},
-}
+OPTIONS = {"fastdds": {"transport": "udp"}}  # as with the profile matched
+PROMISES = least_layers(ROOT / "adapters" / "least_layers.json").adapters
+
+
+def least(adapter: str) -> set[str]:
+    """What is promised of an adapter with the dispatch waitset."""
+    factors = {"profile": "matched"} if adapter in OPTIONS else {}
+    promises = PROMISES[adapter].promises
+    return next(
+        set(promise.shows)
+        for promise in promises
+        if "waitset" in promise.dispatch and promise.factors == factors
+    )
+
+
+LEAST = {adapter: least(adapter) for adapter in ("udp", "tcp", "uds", "cyclonedds", "fastdds")}
 UNATTRIBUTED_MAX = 0.1
 
 
@@ -100,7 +106,7 @@ def test_profile_says_where_the_time_goes_and_what_looking_costs(build: Path, tm
     code, printed, said = lagometer(tmp_path, *arguments, environment=programs(build))
     assert code in (0, 3), said
     found = json.loads(printed)
-    assert {layer["name"] for layer in found["layers"]} >= SOCKETS
+    assert {layer["name"] for layer in found["layers"]} >= LEAST["udp"]
     assert set(found["layers"][0]) == {"name", "p50_ns", "p99_ns", "share"}
     assert found["unattributed_share"] <= UNATTRIBUTED_MAX
     assert found["pairs"] == len(found["probe_cost_pairs_ns"])

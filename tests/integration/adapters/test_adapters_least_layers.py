@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile of each adapter shows the layers that adapters/least_layers.json promises, for each dispatch."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaign_support import lagometer, programs
+from needs import ROOT, need
+
+from lagometer.conformance.least_layers import Promise, least_layers, missing
+
+pytestmark = pytest.mark.by_turn
+
+LEAST = least_layers(ROOT / "adapters" / "least_layers.json")
+# A busy machine misses a rate; and which of two copies comes first, of UDP or shared memory, depends on it.
+ATTEMPTS = 4
+CELL = ("--pairs", "1", "--rate", "50Hz", "--duration", "600ms", "--warmup", "200ms")
+
+
+def promises() -> Iterator[Any]:
+    for adapter, promised in LEAST.adapters.items():
+        for promise in promised.promises:
+            for dispatch in promise.dispatch:
+                named = "-".join([adapter, dispatch, *promise.factors.values()])
+                yield pytest.param(adapter, promise, dispatch, id=named)
+
+
+def need_environment(promise: Promise) -> None:
+    """Skips a promise that is about another environment than this one."""
+    for name, value in promise.environment.items():
+        if os.environ.get(name) != value:
+            pytest.skip(f"skipped: {name}={value}")
+
+
+def lacking(build: Path, folder: Path, promise: Promise, *words: str) -> list[str]:
+    """What `lagometer profile` lacks of what is promised, by edge; a reason if no trial was valid."""
+    code, printed, told = lagometer(folder, "profile", *words, "--json", environment=programs(build))
+    assert code in (0, 3), told
+    edges = json.loads(printed)["edges"]
+    return [
+        f"{edge['edge']}: {layer}"
+        for edge in edges
+        for layer in missing(promise, {each["name"]: each["p50_ns"] for each in edge["layers"]})
+    ] or ([] if edges else [f"no valid trial: {told}"])
+
+
+@pytest.mark.parametrize(("adapter", "promise", "dispatch"), list(promises()))
+def test_a_profile_shows_the_layers_that_are_promised(
+    build: Path, tmp_path: Path, adapter: str, promise: Promise, dispatch: str
+) -> None:
+    need("netns")
+    need(adapter)
+    need_environment(promise)
+    factors = [word for name, value in promise.factors.items() for word in (f"--{name}", value)]
+    words = (adapter, "--dispatch", dispatch, *factors, *CELL)
+    attempts = (lacking(build, tmp_path, promise, *words) for _ in range(ATTEMPTS))
+    lacks = list(itertools.takewhile(bool, attempts))
+    assert len(lacks) < ATTEMPTS, lacks
