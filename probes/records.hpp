@@ -9,7 +9,7 @@
 namespace lagometer::probes {
 
 constexpr uint64_t kMagic = 0x31424F5250474C4Cull;  // "LLGPROB1"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint64_t kHeaderBytes = 4096;
 constexpr uint32_t kChunkBytes = 65536;
 
@@ -74,8 +74,8 @@ struct CallRecord {
   uint16_t cpu_end;
   uint16_t keys;
   int32_t descriptor;  // of sockets; -1 elsewhere
-  int32_t zero;
-  int64_t result;  // bytes, or what the function returned; for ROS 2's rmw: the message's source time stamp
+  int32_t plain;       // 1: read, readv, write or writev, which also serve files
+  int64_t result;      // bytes, or what the function returned; for ROS 2's rmw: the message's source time stamp
   /// The condition variable, futex, eventfd or pipe. For a stream socket: bytes sent in this direction before. For the
   /// middleware's functions: the writer or reader. For ROS 2: the handle, 0 if not reported.
   uint64_t object;

@@ -20,11 +20,17 @@ namespace {
 
 constexpr size_t kKeysMax = 15;  // per datagram
 
+/// What a function is for: sockets alone, or files as well.
+enum class Serves : uint8_t { sockets, files };
+
 /// What to record about one call on this descriptor, if anything.
 class SocketCall {
  public:
-  SocketCall(int descriptor, bool sends) noexcept
-      : descriptor_(descriptor), sends_(sends), kind_(is_on() ? kind_of(descriptor) : DescriptorKind::other) {}
+  SocketCall(int descriptor, bool sends, Serves serves = Serves::sockets) noexcept
+      : descriptor_(descriptor),
+        sends_(sends),
+        serves_(serves),
+        kind_(is_on() ? kind_of(descriptor) : DescriptorKind::other) {}
 
   /// Makes the call: `act()` returns how many bytes were moved, `parts()` where they are.
   template <typename Act, typename Parts>
@@ -48,6 +54,7 @@ class SocketCall {
   void note(const Entered& entered, uint64_t bytes, std::span<const iovec> parts) noexcept {
     CallRecord record{};
     record.descriptor = descriptor_;
+    record.plain = serves_ == Serves::files ? 1 : 0;
     record.result = static_cast<int64_t>(bytes);
     if (kind_ == DescriptorKind::stream) {
       record.object = count_bytes(descriptor_, sends_, bytes);
@@ -63,6 +70,7 @@ class SocketCall {
   void note_woken(const Entered& entered, uint64_t bytes) const noexcept {
     CallRecord record{};
     record.descriptor = descriptor_;
+    record.plain = serves_ == Serves::files ? 1 : 0;
     record.result = static_cast<int64_t>(bytes);
     record.object = signal_of(descriptor_);
     entered.write(sends_ ? Call::notify : Call::drained, record);
@@ -82,6 +90,7 @@ class SocketCall {
 
   int descriptor_;
   bool sends_;
+  Serves serves_;
   DescriptorKind kind_;
 };
 
@@ -135,12 +144,13 @@ LAGOMETER_PROBE int sendmmsg(int socket, mmsghdr* messages, unsigned count, int 
 
 LAGOMETER_PROBE ssize_t write(int descriptor, const void* data, size_t size) {
   static constinit Next<ssize_t(int, const void*, size_t)> next("write");
-  return SocketCall(descriptor, true).make([&] { return next(descriptor, data, size); }, OnePart(data, size));
+  return SocketCall(descriptor, true, Serves::files)
+      .make([&] { return next(descriptor, data, size); }, OnePart(data, size));
 }
 
 LAGOMETER_PROBE ssize_t writev(int descriptor, const iovec* parts, int count) {
   static constinit Next<ssize_t(int, const iovec*, int)> next("writev");
-  return SocketCall(descriptor, true)
+  return SocketCall(descriptor, true, Serves::files)
       .make([&] { return next(descriptor, parts, count); },
             [&] { return std::span(parts, static_cast<size_t>(count)); });
 }
@@ -180,12 +190,13 @@ LAGOMETER_PROBE int recvmmsg(int socket, mmsghdr* messages, unsigned count, int 
 
 LAGOMETER_PROBE ssize_t read(int descriptor, void* data, size_t size) {
   static constinit Next<ssize_t(int, void*, size_t)> next("read");
-  return SocketCall(descriptor, false).make([&] { return next(descriptor, data, size); }, OnePart(data, size));
+  return SocketCall(descriptor, false, Serves::files)
+      .make([&] { return next(descriptor, data, size); }, OnePart(data, size));
 }
 
 LAGOMETER_PROBE ssize_t readv(int descriptor, const iovec* parts, int count) {
   static constinit Next<ssize_t(int, const iovec*, int)> next("readv");
-  return SocketCall(descriptor, false)
+  return SocketCall(descriptor, false, Serves::files)
       .make([&] { return next(descriptor, parts, count); },
             [&] { return std::span(parts, static_cast<size_t>(count)); });
 }
@@ -207,7 +218,8 @@ LAGOMETER_PROBE ssize_t __recvfrom_chk(int socket, void* data, size_t size, size
 
 LAGOMETER_PROBE ssize_t __read_chk(int descriptor, void* data, size_t size, size_t room) {
   static constinit Next<ssize_t(int, void*, size_t, size_t)> next("__read_chk");
-  return SocketCall(descriptor, false).make([&] { return next(descriptor, data, size, room); }, OnePart(data, size));
+  return SocketCall(descriptor, false, Serves::files)
+      .make([&] { return next(descriptor, data, size, room); }, OnePart(data, size));
 }
 
 LAGOMETER_PROBE int eventfd(unsigned count, int flags) noexcept {

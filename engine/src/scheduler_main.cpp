@@ -3,9 +3,10 @@
 // descriptor.
 //
 // It runs outside the trial's namespaces, with the rights to see all CPUs. Its first line on standard output says
-// whether it can record: `{"event":"ready","cpus":n}`, or `{"event":"failed","reason":…}`. After the line `begin` it
-// records, and writes `{"event":"began"}`. It stops at the end of its standard input; the file is then complete
-// (docs/PROTOCOL.md, "The scheduler's file"). In between it sleeps: it only wakes when half of a CPU's ring is full.
+// whether it can record: `{"event":"ready","cpus":n,"system_calls":n}`, or `{"event":"failed","reason":…}`. After the
+// line `begin` it records, and writes `{"event":"began"}`. It stops at the end of its standard input; the file is then
+// complete (docs/PROTOCOL.md, "The scheduler's file"). In between it sleeps: it only wakes when half of a CPU's ring is
+// full.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -221,6 +222,16 @@ bool input_ended(bool& began) {
   return count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN);
 }
 
+/// The number of the tracepoint at the end of each system call, by which the agent counts those of the workers; 0: the
+/// kernel has none.
+uint16_t number_of_system_calls(const std::string& folder) {
+  try {
+    return read_tracepoint(folder, "sys_exit", {"id", "ret"}, "raw_syscalls").number;
+  } catch (const std::runtime_error&) {
+    return 0;
+  }
+}
+
 void record(Recorder& recorder, Output& output, std::vector<PerfRing>& rings) {
   const Hearing hearing{
       .sample = [&](const Sample& sample) { recorder.hear(sample); },
@@ -258,14 +269,15 @@ int run(int count, char** words) {
     const size_t bytes = std::stoull(words[2]);
     if (bytes < 2 * sizeof(Header)) throw std::runtime_error("BYTES is too small");
     Output output(std::stoi(words[1]), bytes);
-    Recorder recorder(tracing_folder(), output);
+    const std::string folder = tracing_folder();
+    Recorder recorder(folder, output);
     const auto cpus = online_cpus();
     const size_t share = std::bit_floor(kRingsBytes / cpus.size());
     const auto tracepoints = recorder.tracepoints();
     std::vector<PerfRing> rings;
     rings.reserve(cpus.size());
     for (const auto cpu : cpus) rings.emplace_back(cpu, tracepoints, std::clamp(share, kRingBytesMin, kRingBytesMax));
-    say({{"event", "ready"}, {"cpus", cpus.size()}});
+    say({{"event", "ready"}, {"cpus", cpus.size()}, {"system_calls", number_of_system_calls(folder)}});
     record(recorder, output, rings);
     return 0;
   } catch (const std::exception& error) {

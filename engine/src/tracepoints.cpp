@@ -60,11 +60,13 @@ std::string tracing_folder() {
   throw std::runtime_error("ENOENT: there is no tracefs: `mount -t tracefs tracefs /sys/kernel/tracing` as root");
 }
 
-Tracepoint read_tracepoint(const std::string& folder, const std::string& name, const std::vector<std::string>& needed) {
-  std::ifstream file(folder + "/events/sched/" + name + "/format");
+Tracepoint read_tracepoint(const std::string& folder, const std::string& name, const std::vector<std::string>& needed,
+                           const std::string& group) {
+  std::ifstream file(folder + "/events/" + group + "/" + name + "/format");
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file || text.str().empty()) throw std::runtime_error("ENOENT: the kernel has no tracepoint sched:" + name);
+  if (!file || text.str().empty())
+    throw std::runtime_error("ENOENT: the kernel has no tracepoint " + group + ":" + name);
   return parse_format(text.str(), needed);
 }
 

@@ -31,7 +31,8 @@ Tracepoint parse_format(std::string_view text, const std::vector<std::string>& n
 /// mount namespace. Throws std::runtime_error with the reason and what to do.
 std::string tracing_folder();
 
-/// Reads a tracepoint of `sched`. Throws std::runtime_error.
-Tracepoint read_tracepoint(const std::string& folder, const std::string& name, const std::vector<std::string>& needed);
+/// Reads a tracepoint of a group. Throws std::runtime_error.
+Tracepoint read_tracepoint(const std::string& folder, const std::string& name, const std::vector<std::string>& needed,
+                           const std::string& group = "sched");
 
 }  // namespace lagometer::scheduler

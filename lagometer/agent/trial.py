@@ -29,6 +29,7 @@ from lagometer.agent.observe.probes import ProbeFile
 from lagometer.agent.observe.resources import DAEMON, WORKER, Process, ResourceWatch
 from lagometer.agent.observe.scheduler import SchedulerWatch
 from lagometer.agent.observe.sockets import find_workers
+from lagometer.agent.observe.system_calls import SystemCallWatch
 from lagometer.agent.observe.witness import Witness
 from lagometer.agent.orders import Orders
 from lagometer.agent.supervised import TERMINATION_S, Supervised
@@ -64,6 +65,7 @@ class HostTrial:
         self._resources = ResourceWatch(orders.resources)
         self._scheduler: SchedulerWatch | None = None
         self._probes: list[ProbeFile | None] = []
+        self._calls = SystemCallWatch()
         self._begun = False
         self._measure_ns = 0
         self._started_ns = time.monotonic_ns()
@@ -172,7 +174,9 @@ class HostTrial:
         """Sends what the workers' probes wrote."""
         for worker, file in enumerate(self._probes):
             content = file.read() if file is not None else None
-            self._send({"event": "probed", "worker": worker, "any": content is not None}, content or b"")
+            called = self._calls.result(worker).as_frame()
+            told = {"event": "probed", "worker": worker, "any": content is not None, "called": called}
+            self._send(told, content or b"")
 
     def _hand_over_scheduler(self) -> None:
         """Sends what the kernel's scheduler did, if that was wanted."""
@@ -218,6 +222,7 @@ class HostTrial:
         self._forget_descriptors()
         self._witness.close()
         self._resources.close()
+        self._calls.close()
         if self._supervised is not None:
             self._supervised.close(patience_s)
             self._supervised = None
@@ -290,6 +295,10 @@ class HostTrial:
         if self._scheduler is not None:
             look = partial(self._scheduler.look_at_threads, self._witness.workers)
             self._due += [(at_ns + phases["warmup_ns"] // 4, look), (amid_drain_ns, look)]
+            if self._orders.probed:
+                attach = partial(self._calls.attach, self._witness.workers, self._scheduler.system_calls)
+                self._due.append((at_ns + phases["warmup_ns"] // 4, attach))
+                self._due += self._calls.looks(at_ns, measure_ns, drain_ns)
         if late:
             self._due.append((amid_drain_ns, self._witness.look_at_ends_again))
         if (daemon_usage := self._companions.daemons) is not None:

@@ -19,6 +19,7 @@ from lagometer.cli.common import (
 from lagometer.cli.one_cell import option, study_of_one_cell
 
 if TYPE_CHECKING:
+    from lagometer.stats.trial.seen_calls import SeenCalls
     from lagometer.store.reader import Campaign
     from lagometer.summary.layers import LayerTable, ProbeCost
     from lagometer.summary.scheduling_data import CellScheduling
@@ -84,7 +85,7 @@ def command(
 
 def _profile(options: dict[str, Any], directory: Path, pairs: int, as_json: bool) -> int:
     from lagometer.errors import BadInput, Interrupted, TrialsFailed
-    from lagometer.summary.layers import layer_tables, probe_cost
+    from lagometer.summary.layers import layer_tables, probe_cost, probed_calls
     from lagometer.summary.scheduling import scheduling
 
     if pairs < 1:
@@ -106,11 +107,14 @@ def _profile(options: dict[str, Any], directory: Path, pairs: int, as_json: bool
     tables = layer_tables([probed for probed, _ in campaign_pairs])
     cost = probe_cost(campaign_pairs)
     shares = scheduling([probed for probed, _ in campaign_pairs])
+    calls = probed_calls([probed for probed, _ in campaign_pairs])
     with result_told_by_exit_code():
         if as_json:
-            print_json({**_as_json(tables, cost), "scheduling": [share.model_dump() for share in shares]})
+            scheduled = {"scheduling": [share.model_dump() for share in shares]}
+            print_json({**_as_json(tables, cost), **_calls_as_json(calls), **scheduled})
         else:
             _render(tables, shares, cost)
+            _render_calls(calls)
     all_valid = all(
         bool(campaign.cells["valid"].all()) for campaign_pair in campaign_pairs for campaign in campaign_pair
     )
@@ -152,6 +156,31 @@ def _as_json(tables: list[LayerTable], cost: ProbeCost) -> dict[str, Any]:
     edges = [{"edge": table.edge, **layers_as_json(table.figures)} for table in tables]
     first = edges[0] if edges else {"layers": [], "unattributed_share": None}
     return {**first, **asdict(cost), "edges": edges}
+
+
+def _calls_as_json(calls: SeenCalls) -> dict[str, Any]:
+    """How much of what the kernel did the probes saw."""
+    groups = [
+        {"name": name, "kernel": seen.kernel, "probe": seen.probe, "share": seen.share}
+        for name, seen in calls.groups.items()
+    ]
+    return {"system_calls": groups, "system_calls_absent": calls.absent}
+
+
+def _render_calls(calls: SeenCalls) -> None:
+    """Prints the same as a sentence."""
+    console = output_console()
+    if calls.absent is not None:
+        absent = f"not available: {calls.absent}"
+        console.print(f"what the probes saw of the kernel's calls: {absent}", markup=False, soft_wrap=True)
+        return
+    parts = [
+        f"{seen.share:.1%} of {seen.kernel:,} ({name})"
+        for name, seen in calls.groups.items()
+        if seen.share is not None
+    ]
+    told = ", ".join(parts) or "there were none"
+    console.print(f"of the kernel's calls the probes saw at least {told}", markup=False, soft_wrap=True)
 
 
 def _render(tables: list[LayerTable], shares: list[CellScheduling], cost: ProbeCost) -> None:

@@ -26,7 +26,7 @@ from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.opening import open_all
 from lagometer.run.hosts.part import HostPart
 from lagometer.run.resources import trial_resources
-from lagometer.run.results.probed import probe_environment, probe_logs, probe_name
+from lagometer.run.results.probed import calls_of, probe_environment, probe_logs, probe_name
 from lagometer.run.results.scheduled import scheduled_of
 from lagometer.run.results.trial_store import BesideSamples, TrialStore
 from lagometer.run.secured import secured_for
@@ -279,7 +279,8 @@ def _estimates(
     events = endpoint_events(lanes, known)
     recovered = outage_recoveries(cell, outcome, samples)
     exchanges = exchanges_frame(known.exchanges)
-    beside_samples = BesideSamples(stamps, layers, events, exchanges, resources, scheduler, recovered)
+    calls = calls_of(outcome, logs) if study.layers and study.scheduler else None
+    beside_samples = BesideSamples(stamps, layers, events, exchanges, resources, scheduler, calls, recovered)
     return samples, noted(summarise(samples, facts), steadiness), beside_samples
 
 

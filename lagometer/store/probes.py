@@ -17,7 +17,7 @@ import numpy.typing as npt
 from lagometer.store.errors import RecordsError
 
 MAGIC = 0x31424F52_50474C4C  # "LLGPROB1", little-endian
-VERSION = 2
+VERSION = 3
 HEADER_BYTES = 4096
 RECORD_BYTES = 64
 PROGRAM_AT = 64  # in the header
@@ -59,7 +59,7 @@ CALL_DTYPE = np.dtype(
         ("cpu_end", "<u2"),
         ("keys", "<u2"),
         ("descriptor", "<i4"),
-        ("zero", "<i4"),
+        ("plain", "<i4"),
         ("result", "<i8"),
         ("object", "<u8"),
         ("connection", "<u8"),

@@ -10,6 +10,7 @@ from statistics import median
 import polars as pl
 
 from lagometer.stats.cell.layers import EdgeLayers, edge_layers
+from lagometer.stats.trial.seen_calls import SeenCalls, added
 from lagometer.store.format import ARROW
 from lagometer.store.reader import Campaign
 
@@ -56,6 +57,16 @@ def measured_layers(campaign: Campaign, cell: str, trial: int) -> pl.DataFrame:
     text = pl.col("edge").cast(pl.String())
     measured = samples.filter(pl.col("phase") == "measure").select(text, "sequence")
     return layers.with_columns(text).join(measured, on=("edge", "sequence"), how="semi")
+
+
+def probed_calls(campaigns: Sequence[Campaign]) -> SeenCalls:
+    """How many of the kernel's calls the probes saw, in the valid trials of all campaigns."""
+    trials: list[SeenCalls] = []
+    for campaign in campaigns:
+        valid = set(valid_trials(campaign))
+        entries = (entry for entry in campaign.journal if (entry.get("cell"), entry.get("trial")) in valid)
+        trials += [SeenCalls.from_json(entry["system_calls"]) for entry in entries if "system_calls" in entry]
+    return added(trials) if trials else SeenCalls(absent="no valid trial counted them")
 
 
 @dataclass(frozen=True)

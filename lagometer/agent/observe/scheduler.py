@@ -53,6 +53,7 @@ class SchedulerWatch:
         self._why: str | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._threads: dict[tuple[int, int], ThreadNumbers] = {}
+        self._text = b""  # of the program's output, as far as it was read
         self._file = os.memfd_create("lagometer-scheduler", os.MFD_CLOEXEC)
         try:
             self._process = subprocess.Popen(
@@ -73,6 +74,29 @@ class SchedulerWatch:
                 process.stdin.write(b"begin\n")
                 process.stdin.flush()
 
+    def system_calls(self) -> int | None:
+        """The number of the tracepoint at the end of system calls, if the program is ready; None: not
+        known."""
+        self._read_lines(1, 0.0)
+        with contextlib.suppress(ValueError, KeyError, TypeError, IndexError):
+            return int(json.loads(self._text.splitlines()[0])["system_calls"]) or None
+        return None
+
+    def _read_lines(self, count: int, wait_s: float) -> bool:
+        """Waits until the program has written that many lines, or ended; returns whether it did."""
+        process = self._process
+        if process is None or process.stdout is None:
+            return True
+        output = process.stdout.fileno()
+        while self._text.count(b"\n") < count:
+            if not select.select([output], [], [], wait_s)[0]:
+                return False
+            part = os.read(output, LINE_BYTES)
+            if not part:
+                break
+            self._text += part
+        return True
+
     def look_at_threads(self, workers: Sequence[int | None]) -> None:
         """Notes the numbers of the workers' threads, and adds threads that have appeared since."""
         for worker, pid in enumerate(workers):
@@ -84,7 +108,8 @@ class SchedulerWatch:
         """Stops recording, and returns the result."""
         process = self._process
         if process is not None and process.stdin is not None and process.stdout is not None:
-            self._why = _refusal(process.stdout.fileno())
+            silent = not self._read_lines(len(EVENTS), READY_S)
+            self._why = "lagometer-scheduler said nothing" if silent else _refusal(self._text)
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
             try:
@@ -125,16 +150,8 @@ class SchedulerWatch:
             self._file = -1
 
 
-def _refusal(output: int) -> str | None:
-    """Reads whether the program could record and did begin. Returns why not, None if it did."""
-    text = b""
-    while text.count(b"\n") < len(EVENTS):
-        if not select.select([output], [], [], READY_S)[0]:
-            return "lagometer-scheduler said nothing"
-        part = os.read(output, LINE_BYTES)
-        if not part:
-            break
-        text += part
+def _refusal(text: bytes) -> str | None:
+    """Why the program could not record or did not begin, from what it wrote; None if it did."""
     lines = text.splitlines()
     try:
         messages = [json.loads(line) for line in lines]

@@ -14,6 +14,7 @@ from lagometer.agent.exchange import Stamps
 from lagometer.agent.frames import Frame
 from lagometer.agent.load import Done as LoadDone
 from lagometer.agent.observe.scheduler import Recorded, ThreadNumbers
+from lagometer.agent.observe.system_calls import Called
 from lagometer.agent.observe.witness import Evidence
 from lagometer.agent.orders import Orders
 from lagometer.run.hosts.base import HostError
@@ -41,6 +42,7 @@ class HostOutcome:
     captured: Captured | None = None
     packets: Path | None = None
     probed: Mapping[int, bytes] = field(default_factory=dict)  # by worker: what its probe wrote
+    called: Mapping[int, Called] = field(default_factory=dict)  # likewise: its calls, as the kernel counted
     scheduled: Recorded | None = None  # with the trial's worker numbers; None if it was not wanted
 
 
@@ -90,6 +92,7 @@ class HostPart:
         self._packets_file: BinaryIO | None = None
         self._captured: Captured | None = None
         self._probed: dict[int, bytes] = {}
+        self._called: dict[int, Called] = {}
         self._scheduled: Recorded | None = None
 
     @property
@@ -212,8 +215,10 @@ class HostPart:
             self.evidence = Evidence.from_frame(evidence) if evidence is not None else None
             self.load_wrong, self.collected = message["load_wrong"], True
         elif event == "probed":
+            worker = self.workers[message["worker"]]
+            self._called[worker] = Called.from_frame(message["called"])
             if message["any"]:
-                self._probed[self.workers[message["worker"]]] = block
+                self._probed[worker] = block
         elif event == "scheduled":
             self._scheduled = self._recorded(message, block)
         elif event == "salvaged":
@@ -299,6 +304,7 @@ class HostPart:
             captured=self._captured,
             packets=self._packets,
             probed=self._probed,
+            called=self._called,
             scheduled=self._scheduled,
         )
 

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The probes of a trial: their environment, and what they wrote, on the conductor's clock."""
+"""The probes of a trial: their environment, what they wrote, on the conductor's clock, and how much of it is
+all that the kernel saw."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.run.worker.plan import Plan
+from lagometer.stats.trial.seen_calls import SeenCalls, added, seen_calls
 from lagometer.store.errors import RecordsError
 from lagometer.store.probes import ProbeLog, decode, ros2_of
 
@@ -52,3 +56,17 @@ def probe_logs(outcome: TrialOutcome) -> tuple[dict[int, ProbeLog], list[str]]:
                 warnings.append(f"layers: worker {worker}: ROS 2 is not stamped: {ros2.refused}")
             logs[worker] = log
     return logs, warnings
+
+
+def calls_of(outcome: TrialOutcome, logs: Mapping[int, ProbeLog]) -> SeenCalls:
+    """How many of the kernel's calls the probes of all workers saw. logs: as `probe_logs` returns them."""
+    workers: list[SeenCalls] = []
+    for host in outcome.hosts:
+        for worker, called in host.called.items():
+            if called.why is not None or worker not in logs:
+                workers.append(SeenCalls(absent=called.why or "the probe of a worker left nothing"))
+                continue
+            offset_ns = host.clock.offset_ns
+            begin_ns, end_ns = called.first[1] - offset_ns, called.last[0] - offset_ns
+            workers.append(seen_calls(logs[worker], called.counts, begin_ns, end_ns))
+    return added(workers) if workers else SeenCalls(absent="the agents did not get so far")

@@ -27,6 +27,7 @@ from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
 from lagometer.stats.trial.layer_times import LayerTimes
 from lagometer.stats.trial.layers import LayerStamps
 from lagometer.stats.trial.scheduling import SchedulerTimes
+from lagometer.stats.trial.seen_calls import SeenCalls
 from lagometer.stats.verdict.validity import is_saturated
 from lagometer.store import format as form
 from lagometer.store.storing import Journal, make_folders, storing
@@ -56,7 +57,8 @@ class Finished:
 @dataclass(frozen=True)
 class BesideSamples:
     """What a trial has in addition to its samples, None if missing. events, exchanges: as in the schemas in
-    `format`; outages: how long after each outage of a link messages arrived again, for the journal."""
+    `format`; outages: how long after each outage of a link messages arrived again, for the journal; calls:
+    likewise, how much the probes saw."""
 
     stamps: LayerStamps | None = None
     layers: LayerTimes | None = None
@@ -64,6 +66,7 @@ class BesideSamples:
     exchanges: pl.DataFrame | None = None
     resources: TrialResources | None = None
     scheduler: SchedulerTimes | None = None
+    calls: SeenCalls | None = None
     outages: Sequence[Mapping[str, Any]] = ()
 
     def write(self, paths: Sequence[Path]) -> None:
@@ -183,6 +186,8 @@ class TrialStore:
                     entry["layer_stamps"] = extras.stamps.counts.as_json()
                 if extras.layers is not None:
                     entry["layers"] = extras.layers.counts.as_json()
+                if extras.calls is not None:
+                    entry["system_calls"] = extras.calls.as_json()
                 if extras.resources is not None:
                     entry["resources"] = extras.resources.journal
                 if extras.scheduler is not None:

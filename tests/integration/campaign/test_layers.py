@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -111,6 +112,38 @@ def test_profile_says_where_the_time_goes_and_what_looking_costs(build: Path, tm
     assert found["unattributed_share"] <= UNATTRIBUTED_MAX
     assert found["pairs"] == len(found["probe_cost_pairs_ns"])
     assert isinstance(found["probe_cost_ns"], float)
+
+
+def test_profile_says_how_many_of_the_kernels_calls_the_probes_saw(build: Path, tmp_path: Path) -> None:
+    need("netns")
+    arguments = ("profile", "udp", "--pairs", "1", "--duration", "500ms", "--json")
+    need("scheduler")
+    for _ in range(4):  # a busy machine misses the rate
+        code, printed, said = lagometer(tmp_path, *arguments, environment=programs(build))
+        assert code in (0, 3), said
+        found = json.loads(printed)
+        if found["edges"]:
+            break
+    assert found["system_calls_absent"] is None, found
+    calls = {each["name"]: each for each in found["system_calls"]}
+    assert set(calls) == {"send", "receive", "wait", "write", "read"}
+    for name in ("send", "receive", "wait"):
+        assert calls[name]["kernel"] >= found["messages"] / 2, calls
+        assert calls[name]["share"] >= 0.9, calls
+
+
+def test_what_a_kernel_without_the_tracepoint_leaves_out_is_said(build: Path, tmp_path: Path) -> None:
+    """A program that records the scheduler, but knows no such tracepoint."""
+    need("netns")
+    recorder = tmp_path / "recorder"
+    lines = ["import sys", 'print(\'{"event":"ready","cpus":1}\', flush=True)', "sys.stdin.readline()"]
+    recorder.write_text("\n".join([f"#!{sys.executable}", *lines, "sys.stdin.read()", ""]))
+    recorder.chmod(0o755)
+    environment = {**programs(build), "LAGOMETER_SCHEDULER": str(recorder)}
+    arguments = ("profile", "udp", "--pairs", "1", "--duration", "300ms")
+    _, printed, said = lagometer(tmp_path, *arguments, environment=environment)
+    assert "of the kernel's calls: not available: " in printed, said
+    assert "raw_syscalls" in printed or "no valid trial" in printed, printed
 
 
 def test_profile_refuses_a_folder_that_holds_something(tmp_path: Path) -> None:
