@@ -42,6 +42,7 @@ class HostOutcome:
     packets: Path | None = None
     probed: Mapping[int, bytes] = field(default_factory=dict)  # by worker: what its probe wrote
     scheduled: Recorded | None = None  # with the trial's worker numbers; None if it was not wanted
+    limited: Mapping[str, Any] | None = None  # the report on its CPU limit; None if it has none
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class HostPart:
         self._captured: Captured | None = None
         self._probed: dict[int, bytes] = {}
         self._scheduled: Recorded | None = None
+        self._limited: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -246,6 +248,7 @@ class HostPart:
         )
         captured = message["captured"]
         self._captured = Captured.from_frame(captured) if captured is not None else None
+        self._limited = dict(message["limited"]) if message["limited"] is not None else None
         self.close()
         self.ended = self.finished = True
 
@@ -300,6 +303,7 @@ class HostPart:
             packets=self._packets,
             probed=self._probed,
             scheduled=self._scheduled,
+            limited=self._limited,
         )
 
 
