@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from lagometer.store.reader import Campaign
 from lagometer.summary.data import Finding
+from lagometer.summary.findings.devices import devices
 from lagometer.summary.findings.evidence import CellEvidence, Said, cells_of
 from lagometer.summary.findings.failures import failures
 from lagometer.summary.findings.links import links
@@ -29,6 +30,7 @@ RULES: tuple[Callable[[CellEvidence], Iterator[Said]], ...] = (
     settings,
     machine,
     links,
+    devices,
 )
 
 

@@ -58,7 +58,13 @@ def cell_with(
         "cells": [{"id": "c", "factors": FACTORS | dict(factors or {}), "topics": dict(topics or {})}],
         "settings": {"c": [{"object": "context", "settings": dict(settings or {})}]},
         "versions": dict(versions or {}),
-        "study": {"hosts": {"robot": {"emulated": True}, "base": {"emulated": True}, "cloud": {}}},
+        "study": {
+            "hosts": {
+                "robot": {"emulated": True, "device": {"name": "pi-4", "cpus": 4, "speed_mips": 1752.0}},
+                "base": {"emulated": True},
+                "cloud": {},
+            }
+        },
     }
     rows = [
         {"cell": "c", "trial": 0, **plain},
@@ -102,6 +108,26 @@ CHANGED_LINK: dict[str, Any] = {
         }
     },
 }
+DEVICE: dict[str, Any] = {
+    "host": "robot",
+    "group": "lagometer-1-robot",
+    "cpus": 4,
+    "share": 0.584,
+    "quotas": {"process": {"quota_us": 1000, "period_us": 1713}, "host": {}},
+    "verified": {"asked": 1.168, "measured": 1.15, "run_ns": 4_100_000, "stall_ns": 2_900_000},
+    "throttled": {
+        "window_ns": 3_000_000_000,
+        "processes": {"periods": 90, "throttled": 7, "throttled_ns": 12_000_000},
+        "host": {"periods": 3, "throttled": 0, "throttled_ns": 0},
+    },
+}
+DEVICE_TEXT = (
+    "robot as pi-4 (4 CPUs of 1,752 MIPS): each process 58.4% of a CPU, 1.00 ms in each 1.71 ms, busy "
+    "processes got 98% to 98% of that, ran up to 4.10 ms and stalled up to 2.90 ms at a time, in the "
+    "trials they stalled 12.0 ms of 3.00 s"
+)
+NEVER = {"periods": 90, "throttled": 0, "throttled_ns": 0}
+UNTOUCHED = {**DEVICE, "throttled": {"window_ns": 3_000_000_000, "processes": NEVER, "host": NEVER}}
 FORCED: list[tuple[str, str, dict[str, Any]]] = [
     (
         "receive-buffer-overflow",
@@ -152,6 +178,14 @@ FORCED: list[tuple[str, str, dict[str, Any]]] = [
         "loss 1 % (1 of 91 frames dropped, 9,000 B carried) (at most 80.0 µs late)",
         {"factors": {"link": "mine"}, "line": {"links": [CHANGED_LINK]}},
     ),
+    ("emulated-device", DEVICE_TEXT, {"factors": {"hosts": "robot"}, "line": {"devices": [DEVICE]}}),
+    (
+        "device-without-effect",
+        "robot",
+        {"factors": {"hosts": "robot"}, "line": {"devices": [UNTOUCHED]}},
+    ),
+    ("device-differs", "0.9 CPUs", {"reasons": ("device-differs: busy processes got 0.9 CPUs",)}),
+    ("device-failed", "no root", {"reasons": ("device-failed: no root",)}),
     (
         "recovered-after-outage",
         "90 ms at most; nothing came before the next after 1 of 4 outages); sink→source recovered after none",
@@ -217,6 +251,11 @@ def test_each_kind_says_the_number_and_a_fix(kind: str, number: str, given: dict
     assert number in found[kind].number
     assert found[kind].what and found[kind].fix and found[kind].source
     assert found[kind].trials == (2 if kind in ("publish-blocks", "emulated-hosts") else 1)
+
+
+def test_a_limit_that_acted_is_not_said_to_be_without_effect() -> None:
+    line = {"devices": [DEVICE]}
+    assert "device-without-effect" not in said_of(cell_with(factors={"hosts": "robot"}, line=line))
 
 
 def test_the_page_on_findings_names_each_kind() -> None:
