@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+from lagometer.agent.commands import LaunchError
+from lagometer.agent.cpu_limit import hierarchy
 from lagometer.agent.observe.hardware import TASK_CLOCK, unavailable
 from lagometer.agent.observe.scheduler import unavailable as scheduler_unavailable
 from lagometer.installation import scheduler_path
@@ -221,6 +223,19 @@ def _no_scheduler() -> str:
     return f"the scheduler's tracepoints ({why})" if why else ""
 
 
+def _no_cpu_groups() -> str:
+    """What keeps a host from being limited to a device."""
+    if obstacle := _no_root():
+        return obstacle
+    try:
+        group = hierarchy().root / f"lagometer-{os.getpid()}-needs"
+        group.mkdir()
+    except (LaunchError, OSError) as error:
+        return f"control groups for CPUs ({error})"
+    group.rmdir()
+    return ""
+
+
 def _no_tap() -> str:
     return "" if os.access("/dev/net/tun", os.R_OK | os.W_OK) else "/dev/net/tun, for an emulated link"
 
@@ -240,6 +255,7 @@ _RIGHTS: Mapping[str, Callable[[], str]] = {
     "tun": _no_tap,
     "perf": _no_counters,
     "scheduler": _no_scheduler,
+    "cpu-groups": _no_cpu_groups,
     "long": _not_long,
 }
 

@@ -13,7 +13,7 @@
 // (pid), companion-exited (code | signal). If some companions are daemons, only these start at once, and everything
 // else after the line "start". `lease_ms`: everything ends if the line "lease" does not come for this long, 0 for
 // never; the starting process may be stopped, and then nothing closes the standard input. `prepared`: files that exist
-// in the trial's folder before anything starts.
+// in the trial's folder before anything starts. Each worker and companion may have a `group`: cgroup.procs of its own.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -24,7 +24,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -37,6 +36,7 @@
 #include <system_error>
 #include <vector>
 
+#include "execute.hpp"
 #include "message_queues.hpp"
 #include "namespaces.hpp"
 #include "shared_memory.hpp"
@@ -53,6 +53,7 @@ struct WorkerCommand {
   int output = -1;
   int error = -1;
   int records = -1;
+  std::string group;
 };
 
 struct CompanionCommand {
@@ -60,6 +61,7 @@ struct CompanionCommand {
   std::map<std::string, std::string> environment;
   int output = -1;
   bool daemon = false;
+  std::string group;
 };
 
 void say(const json& message) {
@@ -94,6 +96,7 @@ std::vector<WorkerCommand> parse_workers(const json& specification) {
     worker.output = item.at("stdout").get<int>();
     worker.error = item.at("stderr").get<int>();
     worker.records = item.value("records", -1);
+    worker.group = item.value("group", std::string());
     if (worker.arguments.empty()) throw std::runtime_error("a worker without argv");
     workers.push_back(std::move(worker));
   }
@@ -106,7 +109,8 @@ std::vector<CompanionCommand> parse_companions(const json& specification) {
     companions.push_back({.arguments = item.at("argv").get<std::vector<std::string>>(),
                           .environment = item.value("environment", std::map<std::string, std::string>()),
                           .output = item.at("output").get<int>(),
-                          .daemon = item.value("daemon", false)});
+                          .daemon = item.value("daemon", false),
+                          .group = item.value("group", std::string())});
     if (companions.back().arguments.empty()) throw std::runtime_error("a companion without argv");
   }
   return companions;
@@ -156,16 +160,6 @@ void detach(pid_t supervisor) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] void execute(const std::vector<std::string>& command) {
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  execvp(arguments[0], arguments.data());
-  std::fprintf(stderr, "can't start %s: %s\n", arguments[0], std::strerror(errno));
-  _exit(127);
-}
-
 /// In the child, after fork: never returns.
 [[noreturn]] void become_companion(const CompanionCommand& companion, pid_t supervisor) {
   detach(supervisor);
@@ -176,7 +170,7 @@ void detach(pid_t supervisor) {
   close_range(3, ~0U, 0);
   std::signal(SIGPIPE, SIG_DFL);
   for (const auto& [name, value] : companion.environment) setenv(name.c_str(), value.c_str(), 1);
-  execute(companion.arguments);
+  execute(companion.arguments, companion.group);
 }
 
 /// In the child, after fork: never returns.
@@ -194,7 +188,7 @@ void detach(pid_t supervisor) {
   }
   close_range(records >= 0 ? 4 : 3, ~0U, 0);
   for (const auto& [name, value] : worker.environment) setenv(name.c_str(), value.c_str(), 1);
-  execute(worker.arguments);
+  execute(worker.arguments, worker.group);
 }
 
 int64_t monotonic_ms() {

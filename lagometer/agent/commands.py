@@ -8,24 +8,31 @@ from dataclasses import dataclass, field
 
 
 class LaunchError(Exception):
-    """The workers could not be started. Says what was tried and what the machine answered."""
+    """The workers could not be started. Says what was tried and what the machine answered. code: of the
+    reason for which the trial fails."""
+
+    code = "launch-failed"
 
 
 @dataclass(frozen=True)
 class Command:
-    """One worker to start; `environment` is added to the launcher's own."""
+    """One worker to start; `environment` is added to the launcher's own. group: the file by which it enters
+    its control group, empty for none."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
 
 
 @dataclass(frozen=True)
 class Companion:
-    """A process that runs next to the workers. daemon: it must serve before a worker starts."""
+    """A process that runs next to the workers. daemon: it must serve before a worker starts; group: as for a
+    worker."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     daemon: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True)

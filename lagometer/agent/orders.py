@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lagometer.agent.commands import Command, Companion, Leaves
+from lagometer.agent.cpu_limit import GROUP, SHARE_MIN, CpuLimit
 from lagometer.agent.daemons import Ready, Wanted
 from lagometer.agent.load import Wanted as WantedLoad
 from lagometer.agent.observe.resources import OFF, ON, WITH_COUNTERS
@@ -23,7 +24,8 @@ class Orders:
     file; probed: names of the files in the directory to which the workers' probes write, empty without
     probes; files: text by name, written into the directory before anything starts; resources: whether to
     observe what the processes cost: `off`, `on`, or `counters` (with those of the processor); scheduler: the
-    path of the program that records what the kernel's scheduler does, empty if that is not wanted.
+    path of the program that records what the kernel's scheduler does, empty if that is not wanted; cpu_limit:
+    of workers and daemons, None without one.
     """
 
     network: str
@@ -38,6 +40,7 @@ class Orders:
     files: Mapping[str, str] = field(default_factory=dict)
     resources: str = ON
     scheduler: str = ""
+    cpu_limit: CpuLimit | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Returns it in the form that `parsed` reads."""
@@ -46,7 +49,7 @@ class Orders:
 
 def parsed(values: Mapping[str, Any]) -> Orders:
     """Reads the output of `as_json`. Raises KeyError, TypeError, ValueError for anything else."""
-    load = values["load"]
+    load, limit = values["load"], values["cpu_limit"]
     leaves = values["leaves"]
     return Orders(
         network=str(values["network"]),
@@ -63,6 +66,7 @@ def parsed(values: Mapping[str, Any]) -> Orders:
         files={str(name): str(text) for name, text in values["files"].items()},
         resources=_choice(values["resources"]),
         scheduler=str(values["scheduler"]),
+        cpu_limit=None if limit is None else _cpu_limit(limit),
     )
 
 
@@ -70,6 +74,13 @@ def _choice(value: Any) -> str:
     if value not in (OFF, ON, WITH_COUNTERS):
         raise ValueError(f"resources: {value}")
     return str(value)
+
+
+def _cpu_limit(values: Mapping[str, Any]) -> CpuLimit:
+    limit = CpuLimit(str(values["group"]), int(values["cpus"]), float(values["share"]))
+    if not (SHARE_MIN <= limit.share <= 1 and limit.cpus > 0 and GROUP.fullmatch(limit.group)):
+        raise ValueError(f"cpu_limit: {values}")
+    return limit
 
 
 def _command(values: Mapping[str, Any]) -> Command:

@@ -50,6 +50,7 @@ LIMITS = {
     "locked_memory_bytes": resource.RLIMIT_MEMLOCK,
     "realtime_priority": resource.RLIMIT_RTPRIO,
 }
+NOTHING_DONE: Mapping[str, Any] = {"load": None, "daemons": [], "captured": None, "limited": None}
 USAGE = "usage: python -m lagometer.agent SUPERVISOR"
 
 
@@ -110,7 +111,8 @@ class Agent:
         try:
             step()
         except (LaunchError, OSError) as error:
-            self._send({"event": "failed", "reason": f"launch-failed: {error}"})
+            code = error.code if isinstance(error, LaunchError) else LaunchError.code
+            self._send({"event": "failed", "reason": f"{code}: {error}"})
 
     # --- the conductor ---
 
@@ -149,7 +151,7 @@ class Agent:
                 pass
             elif self._trial is None:  # it ended while this message was on its way
                 if command == "end":
-                    self._send({"event": "ended", "load": None, "daemons": [], "captured": None})
+                    self._send({"event": "ended", **NOTHING_DONE})
             elif command == "say":
                 self._trial.say(message["worker"], block)
             elif command == "go":

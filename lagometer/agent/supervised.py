@@ -193,6 +193,7 @@ class Supervised:
             "stdout": stdout_child,
             "stderr": stderr_child,
             "records": records,
+            "group": command.group,
         }
 
     def _companion(self, companion: Companion) -> dict[str, Any]:
@@ -203,6 +204,7 @@ class Supervised:
             "environment": dict(companion.environment),
             "daemon": companion.daemon,
             "output": self._outputs[-1],
+            "group": companion.group,
         }
 
     def _say(self, line: bytes) -> None:

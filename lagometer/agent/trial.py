@@ -8,6 +8,7 @@ daemons just before the borders of the phase, and it does what the conductor wan
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import selectors
 import time
@@ -20,6 +21,7 @@ from typing import Any
 from lagometer.agent.capture import Capture
 from lagometer.agent.commands import LaunchError, Pipes
 from lagometer.agent.companions import Companions
+from lagometer.agent.cpu_groups import CpuGroups
 from lagometer.agent.daemons import prepared, started_with
 from lagometer.agent.exchange import ClockExchange, Peer
 from lagometer.agent.isolation import made_directory
@@ -64,6 +66,7 @@ class HostTrial:
         self._witness = Witness()
         self._resources = ResourceWatch(orders.resources)
         self._scheduler: SchedulerWatch | None = None
+        self._limited: CpuGroups | None = None
         self._probes: list[ProbeFile | None] = []
         self._calls = SystemCallWatch()
         self._begun = False
@@ -86,6 +89,7 @@ class HostTrial:
         if orders.scheduler:
             self._scheduler = SchedulerWatch(orders.scheduler)
             self._stack.callback(self._scheduler.close)
+        orders = self._within_limit(orders)
         load = None
         if orders.load is not None:
             self._stack.enter_context(files_of(orders.load))
@@ -107,6 +111,28 @@ class HostTrial:
                 hear = partial(self._on_output, worker, stream, descriptor)
                 self._selector.register(descriptor, selectors.EVENT_READ, hear)
         self._await_servers()
+
+    def _within_limit(self, orders: Orders) -> Orders:
+        """Makes and measures the control groups of a host that is limited to a device. Returns orders whose
+        workers and daemons enter them. What emulates a link is not on the device."""
+        if orders.cpu_limit is None:
+            return orders
+        daemons = [daemon.name for daemon in orders.daemons if daemon.name != LINK]
+        limited = self._limited = CpuGroups(orders.cpu_limit, len(orders.workers) + len(daemons))
+        self._stack.callback(limited.close)
+        limited.make()
+        limited.verify()
+        places = itertools.count()
+        return replace(
+            orders,
+            workers=tuple(replace(worker, group=limited.entry(next(places))) for worker in orders.workers),
+            daemons=tuple(
+                daemon
+                if daemon.name == LINK
+                else replace(daemon, companion=replace(daemon.companion, group=limited.entry(next(places))))
+                for daemon in orders.daemons
+            ),
+        )
 
     def say(self, worker: int, text: bytes) -> None:
         """Queues bytes for a worker's standard input and writes what fits."""
@@ -194,6 +220,7 @@ class HostTrial:
         """Ends whatever still runs. Hands over the records of some workers, and what the companions did."""
         self._due = []
         last: dict[str, Any] = {"load": None, "daemons": [], "captured": None}
+        limited = self._limited.report() if self._limited is not None else None
         if self._supervised is not None:
             self._forget_descriptors()
             for worker in salvage if self._pipes else ():
@@ -206,7 +233,7 @@ class HostTrial:
             last = {"load": load and asdict(load), "daemons": [asdict(daemon) for daemon in daemons]}
             last["captured"] = self._hand_over_packets(self._supervised)
         self.close()
-        self._send({"event": "ended", **last}, None)
+        self._send({"event": "ended", **last, "limited": limited}, None)
 
     def _hand_over_packets(self, supervised: Supervised) -> dict[str, Any] | None:
         """Sends the capture's file, and returns the capture's report; None without a capture."""
@@ -292,6 +319,9 @@ class HostTrial:
         # The mappings of a process are read once: they also give the workers' memory.
         looks = self._resources if self._resources.wanted else self._witness
         self._due.append((amid_drain_ns, looks.look_at_memory))
+        if self._limited is not None:
+            self._limited.begin()
+            self._due.append((amid_drain_ns, self._limited.look))
         if self._scheduler is not None:
             look = partial(self._scheduler.look_at_threads, self._witness.workers)
             self._due += [(at_ns + phases["warmup_ns"] // 4, look), (amid_drain_ns, look)]

@@ -15,6 +15,7 @@ import lagometer
 from lagometer.errors import CannotStore, Interrupted, NothingRunnable
 from lagometer.installation import worker_path
 from lagometer.run.adaptive import Stopping
+from lagometer.run.devices import MachineSpeed, speed_for, speed_json
 from lagometer.run.events import EventLog
 from lagometer.run.interruption import Interruption
 from lagometer.run.order import blocks, control_cell, long_trial_cells, long_trial_ns
@@ -28,7 +29,8 @@ from lagometer.run.worker.conductor import Conductor
 from lagometer.stats.cell.campaign_estimates import make_estimates
 from lagometer.stats.cell.long_trials import known_of, long_checks
 from lagometer.store.errors import StoreError
-from lagometer.store.reader import open_campaign
+from lagometer.store.format import MANIFEST
+from lagometer.store.reader import open_campaign, read_manifest
 from lagometer.store.storing import prepare_folder
 from lagometer.study import Adapter, Cell, Excluded, Study
 from lagometer.study.matrix import TRIAL_OVERHEAD_NS
@@ -166,15 +168,23 @@ class CampaignRun:
 
     def _open(self) -> None:
         assignment = self._assignment
+        self._runner.speed = self._speed()
         moved = prepare_folder(assignment.directory, assignment.resume)
         self.tally.moved = str(moved) if moved is not None else None
         manifest = self._manifest()
         self._results.lock()
-        if assignment.resume and (assignment.directory / "manifest.json").is_file():
+        if assignment.resume and (assignment.directory / MANIFEST).is_file():
             self._results.reopen(manifest)
             self._count_resumed()
         else:
             self._results.create(manifest)
+
+    def _speed(self) -> MachineSpeed | None:
+        """The speed of this machine, measured once for a campaign with devices. Raises BadInput."""
+        assignment, known = self._assignment, None
+        if assignment.resume and (assignment.directory / MANIFEST).is_file():
+            known = read_manifest(assignment.directory).get("machine_speed")
+        return speed_for(assignment.cells, assignment.study.hosts, known)
 
     def _run_trials(self, conductor: Conductor, interruption: Interruption) -> None:
         self.tally.remaining = self._stopping.remaining()
@@ -318,6 +328,7 @@ class CampaignRun:
             "excluded": self.tally.excluded,
             "traps": self._traps(),
             "options": self._options(),
+            **speed_json(self._runner.speed),
         }
 
     def _options(self) -> dict[str, dict[str, Any]]:

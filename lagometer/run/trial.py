@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from lagometer.agent.commands import Command, Leaves
+from lagometer.agent.cpu_limit import remove_groups
 from lagometer.agent.isolation import directory_of
 from lagometer.agent.orders import Orders
 from lagometer.installation import probe_path, scheduler_path, worker_command, worker_path
@@ -20,6 +21,7 @@ from lagometer.machine.tuning import Tuner
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
 from lagometer.run.companions.links import link_files, wanted_link
+from lagometer.run.devices import MachineSpeed, limit_of, speed_for
 from lagometer.run.facts import outage_recoveries, trial_facts
 from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
@@ -92,15 +94,22 @@ class TrialRunner:
         self._tuner = Tuner()
         self._links: dict[str, AgentLink] = {}
         self._launchers = Launchers(_libraries(adapters, cells))
+        self._cells = tuple(cells)
+        self.speed: MachineSpeed | None = None  # measured for the first cell that needs it
 
     def close(self) -> None:
-        """Ends the agents."""
+        """Ends the agents. Removes what a killed one left."""
         for link in self._links.values():
             link.close()
         self._launchers.close()
+        if self.speed is not None:
+            remove_groups(os.getpid())
 
     def run(self, conductor: Conductor, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
-        """Runs one trial with the study's phases and stores it. Raises `CannotStore`, `Interrupted`."""
+        """Runs one trial with the study's phases and stores it. Raises `CannotStore`, `Interrupted`, and
+        BadInput if this machine is slower than a device."""
+        if self.speed is None:
+            self.speed = speed_for([*self._cells, cell], study.hosts)
         began_s = time.monotonic()
         number, network = next(self._numbers), cell.factors.network
         links = [self._link(name, study) for name in cell.hosts]
@@ -172,6 +181,7 @@ class TrialRunner:
             files={**files, **link_files(cell)},
             resources=study.resources,
             scheduler=link.there(str(scheduler_path())) if study.layers and study.scheduler else "",
+            cpu_limit=limit_of(link.name, study.hosts.get(link.name, Host()), self.speed),
         )
         if study.capture:
             with storing(packets):

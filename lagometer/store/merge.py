@@ -264,7 +264,14 @@ def _manifest(campaigns: Sequence[Campaign], merged: Merged, counts: Mapping[str
         "cells": list(cells.values()),
         "excluded": [item for place, item in enumerate(excluded) if item not in excluded[:place]],
         "machines": [{"key": key, "hostname": host} for key, host in merged.machines.items()],
+        **_machine_speed(heads),
     }
+
+
+def _machine_speed(heads: Sequence[Json]) -> Json:
+    """Null if the speeds differ, so that nobody misattributes one; each source keeps its own."""
+    speeds = [head.get("machine_speed") for head in heads]
+    return {} if all(speed == speeds[0] for speed in speeds) else {"machine_speed": None}
 
 
 def _versions(heads: Sequence[Json]) -> dict[str, str]:

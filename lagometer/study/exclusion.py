@@ -17,6 +17,7 @@ from lagometer import units
 from lagometer.study.adapter import Adapter
 from lagometer.study.cell import Cell, Factors
 from lagometer.study.daemons import daemons_in_use, missing_daemons
+from lagometer.study.device_rules import device_reasons
 from lagometer.study.graph import Graph
 from lagometer.study.hosts import SSH, Host, divided
 from lagometer.study.interference import NONE as NO_LOAD
@@ -242,6 +243,7 @@ def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
 def _hosts(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
     yield from divided(cell.workers, cell.host_of)
     hosts = {name: surroundings.hosts[name] for name in cell.hosts if name in surroundings.hosts}
+    yield from device_reasons(cell, hosts)
     remote = [name for name, host in hosts.items() if host.launcher == SSH]
     if cell.factors.tuning != "none" and remote:
         yield f"tuning is for the machine that lagometer runs on, and {remote[0]} is another one"

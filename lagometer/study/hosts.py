@@ -13,6 +13,7 @@ from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Any
 
+from lagometer.study.devices import Device, read_device
 from lagometer.study.document import Entries, Scalar, Tree
 from lagometer.study.graph import Graph
 from lagometer.study.values import Names, Problems, named_parts, nearest, parsed, scalars, word_parser
@@ -23,7 +24,8 @@ EMULATED = "netns"
 SSH = "ssh"
 LAUNCHERS = ("local", EMULATED, SSH)
 SSH_KEYS = ("destination", "config", "path")
-KEYS = ("launcher", *SSH_KEYS, "address", "symmetric", "drift_ppm", "before", "runs")
+DEVICE = "device"
+KEYS = ("launcher", *SSH_KEYS, "address", "symmetric", "drift_ppm", "before", "runs", DEVICE)
 # How fast or slow a clock may run: what Ethernet and IEEE 802.1AS (B.1.1) allow an oscillator.
 DRIFT_PPM = 100.0
 DRIFT_PPM_MAX = 100_000.0
@@ -45,7 +47,7 @@ class Host:
     """launcher: how its agent is started; address: of the link that reaches the other hosts, empty if
     unknown; symmetric: the user vouches that this link takes the same time both ways; drift_ppm: how fast or
     slow its clock may run; before: words in front of the agent's command; runs: the nodes and groups that run
-    there if a cell has this host.
+    there if a cell has this host; device: what its CPUs are limited to, an approximation.
 
     For the launcher ssh: destination: as the user's ssh understands it, empty for the host's name; config: a
     configuration file for ssh, empty for the user's own; path: of a lagometer installation on that host,
@@ -60,6 +62,7 @@ class Host:
     destination: str = ""
     config: str = ""
     path: str = ""
+    device: Device | None = None
 
     @property
     def is_apart(self) -> bool:
@@ -82,6 +85,7 @@ class Host:
             "before": list(self.before),
             "runs": list(self.runs),
             **({key: getattr(self, key) for key in SSH_KEYS} if self.launcher == SSH else {}),
+            **({DEVICE: self.device.as_json()} if self.device is not None else {}),
         }
 
 
@@ -141,6 +145,8 @@ def _host(value: Entries, where: str, problems: Problems) -> Host:
         key_path = f"{where}.{key.text}"
         if key.text not in KEYS:
             problems.add(f"unknown key '{key.text}'", key.line, key_path, nearest(key.text, KEYS))
+        elif key.text == DEVICE:
+            fields[DEVICE] = read_device(item, key_path, problems)
         elif key.text not in readers:
             fields[key.text] = tuple(scalar.text for scalar in scalars(item, key_path, problems))
         elif not isinstance(item, Scalar):
@@ -152,6 +158,9 @@ def _host(value: Entries, where: str, problems: Problems) -> Host:
         if getattr(host, name):
             hint = "write `launcher: ssh`, or leave it out"
             problems.add(f"'{name}' is of the launcher ssh", _line_of(value, name), f"{where}.{name}", hint)
+    if host.launcher == SSH and host.device is not None:
+        message = "another machine is what it is: only a host on this one is limited to a device"
+        problems.add(message, _line_of(value, DEVICE), f"{where}.{DEVICE}", "leave it out")
     return host
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lagometer.study.capacity import CAPACITY
+from lagometer.study.devices import CPUS_MAX, DEVICES
 from lagometer.study.factors import FACTORS, PART, Factor
 from lagometer.study.hosts import DRIFT_PPM_MAX, LAUNCHERS
 from lagometer.study.link_changes import CHANGES, OF_A_PROFILE
@@ -126,9 +127,23 @@ def _hosts() -> dict[str, object]:
                 },
                 "before": {"description": "words before the agent's command", **_one_or_more(_WORD)},
                 "runs": {"description": "nodes and groups that run there", **_one_or_more(_WORD)},
+                "device": _device(),
             },
             "additionalProperties": False,
         },
+    }
+
+
+def _device() -> dict[str, object]:
+    """What a host's CPUs are limited to."""
+    keys = {
+        "cpus": {"description": "how many it has", "type": "integer", "minimum": 1, "maximum": CPUS_MAX},
+        "speed": {"description": "of one of them, by `7zr b -mmt1`, like 1600MIPS", "type": "string"},
+    }
+    own = {"type": "object", "properties": keys, "required": list(keys), "additionalProperties": False}
+    return {
+        "description": "what its CPUs are limited to, an approximation; not of the launcher ssh",
+        "anyOf": [{"enum": list(DEVICES)}, own],
     }
 
 

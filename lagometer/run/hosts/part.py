@@ -44,6 +44,7 @@ class HostOutcome:
     probed: Mapping[int, bytes] = field(default_factory=dict)  # by worker: what its probe wrote
     called: Mapping[int, Called] = field(default_factory=dict)  # likewise: its calls, as the kernel counted
     scheduled: Recorded | None = None  # with the trial's worker numbers; None if it was not wanted
+    limited: Mapping[str, Any] | None = None  # the report on its CPU limit; None if it has none
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ class HostPart:
         self._probed: dict[int, bytes] = {}
         self._called: dict[int, Called] = {}
         self._scheduled: Recorded | None = None
+        self._limited: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -251,6 +253,7 @@ class HostPart:
         )
         captured = message["captured"]
         self._captured = Captured.from_frame(captured) if captured is not None else None
+        self._limited = dict(message["limited"]) if message["limited"] is not None else None
         self.close()
         self.ended = self.finished = True
 
@@ -306,6 +309,7 @@ class HostPart:
             probed=self._probed,
             called=self._called,
             scheduled=self._scheduled,
+            limited=self._limited,
         )
 
 

@@ -287,6 +287,7 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
         "daemons": [daemon.as_json() for daemon in outcome.daemons],
         "captured": {host.name: asdict(host.captured) for host in outcome.hosts if host.captured is not None},
         "links": [{"host": host, **link_done(link)} for host, link in outcome.links],
+        "devices": [{"host": host.name, **host.limited} for host in outcome.hosts if host.limited],
         "evidence": outcome.evidence.as_json() if outcome.evidence is not None else None,
     }
 

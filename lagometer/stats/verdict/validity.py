@@ -53,6 +53,8 @@ REASONS = {
     "link-failed": "the emulated link could not be made",
     "link-differs": "the emulated link was measured as something else than asked, or lost frames by itself",
     "link-not-crossed": "messages went past the emulated link on the loopback",
+    "device-failed": "the CPU limit of a host that is like a slower device could not be made",
+    "device-differs": "busy processes got another share of the CPUs than that of the device",
     "scheduling-refused": "the requested scheduling was not granted, or would have starved the machine",
     "protocol-error": "a worker sent something that the protocol does not know",
     "adapter-missing": "a worker could not open the adapter",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lagometer.store.reader import Campaign
 from lagometer.summary.data import Finding
+from lagometer.summary.findings.devices import devices
 from lagometer.summary.findings.evidence import CellEvidence, Said, cells_of
 from lagometer.summary.findings.failures import failures
 from lagometer.summary.findings.links import links
@@ -33,6 +34,7 @@ RULES: tuple[Callable[[CellEvidence], Iterator[Said]], ...] = (
     settings,
     machine,
     links,
+    devices,
 )
 
 

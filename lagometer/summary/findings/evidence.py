@@ -110,7 +110,7 @@ class CellEvidence:
     workload says it. asked: the options the study gives, by adapter. environment: the variables its variant
     sets. options: what the sidecars declare about options, by adapter. objects: what the adapters' objects
     report. hosts: the agents' reports about the cell's hosts. emulated: those of its hosts that are
-    namespaces on one machine.
+    namespaces on one machine. devices: by the names of its hosts, what they are limited to.
     """
 
     cell: str
@@ -126,6 +126,7 @@ class CellEvidence:
     hosts: Mapping[str, Json] = field(default_factory=dict)
     objects: Sequence[Json] = ()
     emulated: Sequence[str] = ()
+    devices: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def valid(self) -> list[Trial]:
@@ -236,6 +237,7 @@ def cells_of(
                 if host in str((factors or {}).get("hosts") or "").split("+")
             },
             emulated=_emulated(manifest.get("study") or {}, factors or {}),
+            devices=_devices(manifest.get("study") or {}, factors or {}),
         )
 
 
@@ -243,6 +245,12 @@ def _emulated(study: Json, factors: Json) -> list[str]:
     hosts = study.get("hosts") or {}
     named = str(factors.get("hosts") or "").split("+")
     return [name for name in named if (hosts.get(name) or {}).get("emulated")]
+
+
+def _devices(study: Json, factors: Json) -> dict[str, Json]:
+    hosts = study.get("hosts") or {}
+    named = str(factors.get("hosts") or "").split("+")
+    return {name: hosts[name]["device"] for name in named if (hosts.get(name) or {}).get("device")}
 
 
 def _asked(study: Json, factors: Json) -> dict[str, dict[str, Any]]:

@@ -29,12 +29,16 @@ JUDGING = (
     *(ROOT / "lagometer" / "run" / f"{name}.py" for name in ("transport", "order")),
     ROOT / "lagometer" / "agent" / "observe" / "clocks.py",
     ROOT / "lagometer" / "agent" / "link" / "figures.py",
+    ROOT / "lagometer" / "agent" / "cpu_groups.py",
+    ROOT / "lagometer" / "run" / "devices.py",
     ROOT / "lagometer" / "run" / "wakeup.py",
     *(ROOT / "lagometer" / "run" / "search" / f"{name}.py" for name in ("rate_search", "searching")),
     *(ROOT / "lagometer" / "report" / "samples" / f"{name}.py" for name in ("period", "curves")),
 )
 # What judges nothing: units, and how exactly or how long something is computed.
 NO_THRESHOLDS = {
+    "agent.cpu_groups": {"SPIN_NS", "AHEAD_NS", "ATTEMPTS", "STALL_NS"},
+    "run.devices": {"SECONDS_MAX", "_PR_SET_PDEATHSIG"},
     "agent.link.figures": {"NS_PER_S", "JITTER_ENDS", "MEDIAN_ERROR"},
     "stats.interval.bootstrap": {"BINS_MAX"},
     "stats.verdict.causes": {"NS_PER_S"},

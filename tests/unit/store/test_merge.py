@@ -100,6 +100,23 @@ def test_machines_become_a_factor(tmp_path: Path) -> None:
     assert len(report.curves) == 2 * len(build_report(one).curves)
 
 
+def test_a_speed_that_only_one_machine_has_is_not_that_of_all(tmp_path: Path) -> None:
+    campaigns = []
+    for number, mips in enumerate((3000.0, 2000.0)):
+        campaign = copy(tmp_path / str(number), machine_id=str(number) * 16)
+        path = campaign.directory / form.MANIFEST
+        path.write_text(json.dumps(campaign.manifest | {"machine_speed": {"mips": mips}}))
+        campaigns.append(open_campaign(campaign.directory))
+    merge(campaigns, tmp_path / "merged")
+    merged = open_campaign(tmp_path / "merged")
+    assert merged.manifest["machine_speed"] is None
+    sources = [tmp_path / "merged" / source["folder"] for source in merged.manifest["sources"]]
+    kept = [json.loads((source / form.MANIFEST).read_text())["machine_speed"]["mips"] for source in sources]
+    assert kept == [3000.0, 2000.0]
+    merge([campaigns[0], campaigns[0]], tmp_path / "same")
+    assert open_campaign(tmp_path / "same").manifest["machine_speed"] == {"mips": 3000.0}
+
+
 def test_the_same_machine_again_is_numbered_on(tmp_path: Path) -> None:
     one = open_campaign(GOLDEN)
     again = run_again(copy(tmp_path / "again"))

@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 
 from lagometer.study import load_study, study_from_mapping
 from lagometer.study.capacity import CAPACITY
+from lagometer.study.devices import DEVICES
 from lagometer.study.factors import FACTORS
 from lagometer.study.link_changes import CHANGES, OF_A_PROFILE, change_keys
 from lagometer.study.links import LINK_KEYS
@@ -93,6 +94,12 @@ def test_the_page_lists_every_key_of_a_link() -> None:
     assert keys == set(change_keys(dict.fromkeys(OF_A_PROFILE, str)))
 
 
+def test_the_page_lists_every_device_as_the_code_has_it() -> None:
+    rows = [row[:3] for row in first_cells("Devices")]
+    listed = [[f"`{d.name}`", str(d.cpus), f"{d.speed_mips:g} MIPS"] for d in DEVICES.values()]
+    assert rows == [*listed, ["`{cpus: 2, speed: 1600MIPS}`", "2", "1600 MIPS"]]
+
+
 def test_the_page_names_every_key_of_a_workload_file() -> None:
     named = set(re.findall(r"`([a-z]+)`", PAGE.split("## Workload files")[1]))
     assert {*NODE_KEYS, *TRIGGERS, *TOPIC_KEYS, *TOP_LEVEL_OF_A_WORKLOAD[2:]} <= named
@@ -105,7 +112,7 @@ def test_the_workloads_that_the_page_lists_exist() -> None:
 
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
     examples = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    study, variants, hosts, behind_ssh, emulated, links, parts, scales, *of_workloads = examples
+    study, variants, hosts, behind_ssh, emulated, devices, links, parts, scales, *of_workloads = examples
     workload, feedback, services, actions, topics = of_workloads
     (tmp_path / "study.yaml").write_text(study)
     assert load_study(tmp_path / "study.yaml").trials == 3
@@ -116,6 +123,8 @@ def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
     assert load_study(tmp_path / "ssh.yaml").hosts["base"].launcher == "ssh"
     (tmp_path / "emulated.yaml").write_text(f"name: emulated\n{emulated}")
     assert all(host.is_emulated for host in load_study(tmp_path / "emulated.yaml").hosts.values())
+    (tmp_path / "devices.yaml").write_text(f"name: devices\n{devices}")
+    assert load_study(tmp_path / "devices.yaml").hosts["robot"].device == DEVICES["pi-3"]
     (tmp_path / "links.yaml").write_text(f"name: links\n{links}")
     assert list(load_study(tmp_path / "links.yaml").links) == ["radio", "wifi"]
     (tmp_path / "parts.yaml").write_text(parts)

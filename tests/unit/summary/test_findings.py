@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forced_findings import DROPS, FORCED, NO_DROPS, NOTHING, cell_with, said_of
+from forced_findings import DEVICE, DROPS, FORCED, NO_DROPS, NOTHING, cell_with, said_of
 from synthetic_campaign import Shape, write_campaign
 
 from lagometer.stats.verdict.validity import WARNINGS
@@ -33,6 +33,11 @@ def test_each_kind_says_the_number_and_a_fix(kind: str, number: str, given: dict
     assert number in found[kind].number
     assert found[kind].what and found[kind].fix and found[kind].source
     assert found[kind].trials == (2 if kind in ("publish-blocks", "emulated-hosts") else 1)
+
+
+def test_a_limit_that_acted_is_not_said_to_be_without_effect() -> None:
+    line = {"devices": [DEVICE]}
+    assert "device-without-effect" not in said_of(cell_with(factors={"hosts": "robot"}, line=line))
 
 
 @pytest.mark.parametrize("word", WARNINGS)
