@@ -11,7 +11,7 @@ from pathlib import Path
 
 from forced_findings import FORCED
 
-from lagometer.summary.findings import failures, links, machine, queues, sending
+from lagometer.summary.findings import devices, failures, links, machine, queues, sending
 
 ROOT = Path(__file__).parents[3]
 # Kinds that a test of their own forces, by its file.
@@ -30,7 +30,7 @@ FORCED_ELSEWHERE = {
 
 def kinds_in_code() -> set[str]:
     """What a finding can be called: the first argument of each `Said`, and the tables it is taken from."""
-    kinds = {word for table in (failures, machine, links) for word, _, _ in table.REASONS}
+    kinds = {word for table in (failures, machine, links, devices) for word, _, _ in table.REASONS}
     kinds |= {kind for kind, _, _ in failures.SIGNALS.values()} | {each.kind for each in queues.COUNTED}
     kinds |= {kind for kind, _ in sending.LATE.values()}
     for path in (ROOT / "lagometer" / "summary" / "findings").glob("*.py"):
