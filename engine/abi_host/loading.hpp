@@ -36,8 +36,8 @@ lagometer_adapter_table completed(const lagometer_adapter_table& given, const st
 /// The first required function that is null; null if all are set.
 const char* missing_function(const lagometer_adapter_table& table) noexcept;
 
-/// Whether this program can call the functions of an extension's table: all of the first version are there, `least_size`
-/// bytes, and it has an ABI version that this program knows.
+/// Whether this program can call the functions of an extension's table: all of the first version are there,
+/// `least_size` bytes, and it has an ABI version that this program knows.
 template <typename Table>
 [[nodiscard]] constexpr bool is_callable(const Table& extension, size_t least_size) noexcept {
   return extension.size >= least_size && extension.abi_version >= 1 && extension.abi_version <= LAGOMETER_ABI_VERSION;
