@@ -26,10 +26,13 @@ CELL = ("--pairs", "1", "--rate", "50Hz", "--duration", "600ms", "--warmup", "20
 
 def promises() -> Iterator[Any]:
     for adapter, promised in LEAST.adapters.items():
+        # Of Fast DDS's two copies, one by shared memory and one by UDP, a busy machine brings either first.
+        sure = [promise for promise in promised.promises if "unseen_transport" not in promise.shows]
+        first = (sure or list(promised.promises))[:1]
         for promise in promised.promises:
             for dispatch in promise.dispatch:
                 named = "-".join([adapter, dispatch, *promise.factors.values()])
-                is_first = (promise, dispatch) == (promised.promises[0], promised.promises[0].dispatch[0])
+                is_first = promise in first and dispatch == promise.dispatch[0]
                 yield pytest.param(adapter, promise, dispatch, is_first, id=named)
 
 
