@@ -19,7 +19,7 @@ LEFT_OUT = ("large", "500-topics", "teardown", "output")
 # `make nightly` sets it.
 EVERYTHING = "LAGOMETER_LONG" in os.environ
 # Without it every adapter shows these, and half of the others: what one leaves out, others show.
-ALWAYS = ("discovery", "options", "settings", "contract", "services", "security", "layers")
+ALWAYS = ("discovery", "options", "settings", "contract", "services", "security")
 
 
 def abilities_to_show(adapter: str) -> list[str]:
