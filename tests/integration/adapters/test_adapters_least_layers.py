@@ -19,16 +19,14 @@ from lagometer.conformance.least_layers import Promise, least_layers, missing
 pytestmark = pytest.mark.by_turn
 
 LEAST = least_layers(ROOT / "adapters" / "least_layers.json")
-# A busy machine misses a rate; and which of two copies comes first, of UDP or shared memory, depends on it.
+# A busy machine misses a rate.
 ATTEMPTS = 4
 CELL = ("--pairs", "1", "--rate", "50Hz", "--duration", "600ms", "--warmup", "200ms")
 
 
 def promises() -> Iterator[Any]:
     for adapter, promised in LEAST.adapters.items():
-        # Of Fast DDS's two copies, one by shared memory and one by UDP, a busy machine brings either first.
-        sure = [promise for promise in promised.promises if "unseen_transport" not in promise.shows]
-        first = (sure or list(promised.promises))[:1]
+        first = promised.promises[:1]
         for promise in promised.promises:
             for dispatch in promise.dispatch:
                 named = "-".join([adapter, dispatch, *promise.factors.values()])
