@@ -168,7 +168,8 @@ class Failure(Model):
 class ReasonCount(Model):
     """A reason, a warning or a kind of noise: its code word, its meaning, and how many trials had it.
 
-    `kind`: failure, warning or noise.
+    `kind`: failure, warning or noise; noise counts in valid trials only. `word` is empty for a warning that
+    has none; `meaning` is then its text.
     """
 
     kind: str
@@ -182,8 +183,9 @@ class WithoutNoise(Model):
 
     `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
     trials' figures, for CPU time per message and if there are too few quiet trials for the former; it has an
-    interval from six trials on. Both sides are of the same kind. Cells without disturbed trials, or without
-    quiet ones, are not listed.
+    interval from six trials on. `half`: the same median, but no trial was quiet, and the half from which
+    others took the least CPU time stands for the quiet ones. Both sides are of the same kind. Cells without
+    disturbed trials are not listed.
     """
 
     cell: str

@@ -25,6 +25,8 @@ from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_NS, K = 100_000, 8
+NOTED = ("halved: each latency is half of a round trip", "the first row is not counted")
+LIST_OF_TEXT = pl.List(pl.String())
 
 
 def node() -> Path | None:
@@ -57,7 +59,15 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "conformance.json").write_text(json.dumps({"adapters": adapters}))
     write_long_trials(made)
     write_resources(made)
+    write_warnings(made)
     return made
+
+
+def write_warnings(directory: Path) -> None:
+    """Warnings as an import has them, in each first trial: one with a code word, one without."""
+    cells = pl.read_parquet(directory / "cells.parquet")
+    noted = pl.when(pl.col("trial") == 0).then(pl.lit(list(NOTED))).otherwise(pl.lit([], dtype=LIST_OF_TEXT))
+    cells.with_columns(noted.alias("warnings")).write_parquet(directory / "cells.parquet")
 
 
 def write_resources(directory: Path) -> None:

@@ -284,7 +284,13 @@ def test_reasons_are_counted(seen: dict[str, Any], campaign: Path) -> None:
     died = sum(any("worker-died" in reason for reason in line["reasons"]) for line in journal)
     counted = {word: (int(count), meaning) for word, count, meaning in seen["reasons"]}
     assert counted["worker-died"][0] == died > 0
-    assert all(meaning for _, meaning in counted.values())
+    assert all(meaning for word, (_, meaning) in counted.items() if word)
+
+
+def test_a_warning_is_shown_with_its_text(seen: dict[str, Any], cells: pl.DataFrame) -> None:
+    first = cells.filter(pl.col("trial") == 0)["cell"].n_unique()
+    assert ["halved", str(first), "each latency is half of a round trip"] in seen["reasons"]
+    assert ["", str(first), ""] in seen["reasons"] and "the first row is not counted" in seen["failures"]
 
 
 def test_a_link_shows_its_cell(seen: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from lagometer.store.reader import Campaign
     from lagometer.summary.cell_data import Bridge, ChainRow, Daemons, OnTheWire, Queue, Saturated
-    from lagometer.summary.data import Finding, Summary, WithoutNoise
+    from lagometer.summary.data import Finding, ReasonCount, Summary, WithoutNoise
     from lagometer.summary.data import Row as SummaryRow
     from lagometer.summary.layers import LayerTable
     from lagometer.summary.scheduling_data import CellScheduling
@@ -220,6 +220,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.wakeup import render_wakeup
     from lagometer.cli.show.wire import render_wire
     from lagometer.summary.cell_layers import campaign_layers
+    from lagometer.summary.failures import warning_counts
     from lagometer.summary.summarise import summarise
 
     layers = campaign_layers(campaign)
@@ -256,7 +257,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_preemption(summary.preemption if unfiltered else None, console)
     compared = _of_cells(summary.without_noise, cell)
     render_noise(_of_cells(summary.rows, cell), compared, console, growing)
-    _render_warnings(valid, console)
+    _render_warnings(warning_counts(_of_cells(summary.rows, cell)), console)
     render_saturated(_of_cells(summary.saturated, cell), console)
     _render_failed(rows, console)
     render_findings(_of_cells(summary.findings, cell), console)
@@ -285,25 +286,18 @@ def _render_failed(rows: list[Row], console: Console) -> None:
             console.print(f"      [red]{escape(reason)}[/]")
 
 
-def _render_warnings(rows: list[Row], console: Console) -> None:
+def _render_warnings(counts: Sequence[ReasonCount], console: Console) -> None:
     from rich.markup import escape
 
-    cells: dict[str, set[tuple[str, int]]] = {}
-    for row in rows:
-        for warning in row["warnings"] or []:
-            cells.setdefault(warning.partition(":")[0] if _is_class(warning) else warning, set()).add(
-                (row["cell"], row["trial"])
-            )
-    if cells:
-        console.print("\n[bold yellow]warnings[/]")
-    for warning, trials in sorted(cells.items()):
-        console.print(f"  {escape(warning)} [dim]({len(trials)} trials)[/]")
-
-
-def _is_class(warning: str) -> bool:
     from lagometer.stats.verdict.validity import WARNINGS
 
-    return warning.partition(":")[0] in WARNINGS
+    if counts:
+        console.print("\n[bold yellow]warnings[/]")
+    for count in counts:
+        known = count.word in WARNINGS  # what it means is in a finding, and in the report
+        text = count.word if known else ": ".join(filter(None, (count.word, count.meaning)))
+        trials = "1 trial" if count.trials == 1 else f"{count.trials} trials"
+        console.print(f"  {escape(text)} [dim]({trials})[/]")
 
 
 def _wide(rows: list[Row]) -> Table:
