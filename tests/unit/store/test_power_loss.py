@@ -46,7 +46,7 @@ from lagometer.store.storing import Journal
 pytestmark = pytest.mark.by_turn
 
 MOST = 48  # states after one operation of which all are tried
-# Without LAGOMETER_LONG fewer are, drawn again each time, and one kill of so many, another one at each commit.
+# Without LAGOMETER_LONG fewer are, drawn again each time, and one kill of so many, another at each commit.
 LONG = "LAGOMETER_LONG" in os.environ
 FEWER, KILLS_OF = (MOST, 1) if LONG else (16, 3)
 # Who syncs what while trials are stored, and who does when another process takes up what a killed one left.
