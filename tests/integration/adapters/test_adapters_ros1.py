@@ -54,6 +54,7 @@ def refusal(build: Path, nodes: list[Mapping], options: Mapping | None = None) -
 # --- transports ---
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(
     ("reliability", "placement", "transport"),
     [

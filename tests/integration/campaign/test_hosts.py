@@ -50,6 +50,7 @@ def run(folder: Path, study: Path, *more: str, **popen: Any) -> tuple[int, list[
 # --- agents that are not to be trusted
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
