@@ -21,6 +21,7 @@ from lagometer.report import page
 from lagometer.report.comparison import write_comparison
 from lagometer.stats.cell.campaign_estimates import make_estimates
 from lagometer.stats.compare.comparable import Comparison, compare_campaigns
+from lagometer.store.format import JOINING_COLUMNS
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +58,20 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "conformance.json").write_text(json.dumps({"adapters": adapters}))
     write_long_trials(made)
     write_resources(made)
+    write_subscribers(made)
     return made
+
+
+def write_subscribers(directory: Path) -> None:
+    """How evenly subscribers are served, and a node that joined late."""
+    whole = pl.col("edge") == "end-to-end"
+    nothing = pl.lit(None, dtype=pl.Int64)
+    columns: dict[str, pl.Expr] = dict.fromkeys(("initial_lost", *JOINING_COLUMNS), nothing)
+    columns["join_first_message_ns"] = pl.when(~whole).then(pl.lit(2_000_000, dtype=pl.Int64))
+    for name, value in (("fairness_p50_ratio", 1.5), ("fairness_order_correlation", 0.5)):
+        columns[name] = pl.when(whole).then(pl.lit(value))
+    path = directory / "cells.parquet"
+    pl.read_parquet(path).with_columns(**columns).write_parquet(path)
 
 
 def write_resources(directory: Path) -> None:

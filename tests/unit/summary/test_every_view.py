@@ -23,7 +23,18 @@ from lagometer.summary.summarise import summarise
 from lagometer.units import duration_text, span_text
 
 FIGURES = {"latency_p50_ns": "latency_p50", "latency_p99_ns": "latency_p99"}
-LISTED = ("fastest", "without_noise", "long_trials", "daemons", "queues", "saturated", "chains", "bridges")
+LISTED = (
+    "fastest",
+    "without_noise",
+    "long_trials",
+    "daemons",
+    "queues",
+    "saturated",
+    "chains",
+    "served",
+    "joined",
+    "bridges",
+)
 
 
 @pytest.fixture(scope="module")
