@@ -77,7 +77,9 @@ Instances = Annotated[str | None, option("instances", "N", "none, or how many in
 Dispatch = Annotated[str | None, option("dispatch", "MODE", "listener, waitset, poll.")]
 Touch = Annotated[str | None, option("touch", "MODE", "header, write, read, write+read.")]
 Profile = Annotated[str | None, option("profile", "NAME", "default, matched.")]
-Placement = Annotated[str | None, option("placement", "WHERE", "process-per-node, single-process.")]
+Placement = Annotated[
+    str | None, option("placement", "WHERE", "process-per-node, single-process, processes-N.")
+]
 Scheduling = Annotated[str | None, option("scheduling", "POLICY", "other, fifo.")]
 Cpus = Annotated[str | None, option("cpus", "CPUS", "CPUs: any, spread, or numbers like 0,1.")]
 Network = Annotated[str | None, option("network", "WHERE", "private, host.")]

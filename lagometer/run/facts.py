@@ -56,7 +56,13 @@ def trial_facts(
         cell=cell.id,
         trial=trial,
         factors=cell.columns(),
-        edges=edge_specs(cell, _joined_ns(cell, outcome), outcome.begin_ns, clocks_of(outcome)),
+        edges=edge_specs(
+            cell,
+            _joined_ns(cell, outcome),
+            outcome.begin_ns,
+            clocks_of(outcome),
+            start_order(cell, outcome.workers),
+        ),
         chains=chain_specs(cell.graph),
         source_streams=cell.graph.source_streams(),
         sink_edges=cell.graph.sink_edges(),
@@ -226,16 +232,30 @@ def _join_startup_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, dict[str, i
     return by_node
 
 
+def start_order(cell: Cell, workers: Sequence[WorkerOutcome]) -> list[str]:
+    """Returns the nodes in the order in which their processes had created their endpoints; the nodes of one
+    process, and those of processes that never did, in the workload's order."""
+    created_ns = {
+        worker.index: worker.startup_ns["participant"]
+        for worker in workers
+        if "participant" in worker.startup_ns
+    }
+    never = max(created_ns.values(), default=0) + 1
+    order = sorted(range(len(cell.workers)), key=lambda index: created_ns.get(index, never))
+    return [node for index in order for node in cell.workers[index]]
+
+
 def edge_specs(
     cell: Cell,
     joined_ns: Mapping[str, int] | None = None,
     begin_ns: int = 0,
     clocks: Mapping[str, str] | None = None,
+    order: Sequence[str] = (),
 ) -> tuple[EdgeSpec, ...]:
     """Returns every stream as each of its readers sees it.
 
     joined_ns: of the nodes that joined late; begin_ns: the common start; clocks: host → the host whose clock
-    it has.
+    it has; order: the nodes as they started, empty for the workload's order.
     """
     joined = joined_ns or {}
     left_ns = {node.name: begin_ns + node.stop_ns for node in cell.graph.nodes if node.stop_ns}
@@ -247,7 +267,7 @@ def edge_specs(
     def clock_of(node: str) -> str:
         return (clocks or {}).get(host_of(node), "")
 
-    start_order = [node for nodes in cell.workers for node in nodes]
+    started = list(order) or start_order(cell, ())
     return tuple(
         EdgeSpec(
             name=edge.name,
@@ -261,7 +281,7 @@ def edge_specs(
             payload_bytes=traffic[edge.topic].payload_bytes,
             sizes_bytes=traffic[edge.topic].sizes_bytes,
             lifespan_ns=traffic[edge.topic].lifespan_ns,
-            receiver_start=start_order.index(edge.subscriber),
+            receiver_start=started.index(edge.subscriber),
             sender_host=host_of(edge.publisher),
             receiver_host=host_of(edge.subscriber),
             sender_clock=clock_of(edge.publisher),

@@ -47,7 +47,7 @@ class Factors:
     dispatch: Literal["listener", "waitset", "poll"] = "waitset"
     touch: Literal["header", "write", "read", "write+read"] = "write+read"
     profile: Literal["default", "matched"] = "default"
-    placement: Literal["process-per-node", "single-process", "groups"] = "process-per-node"
+    placement: str = "process-per-node"
     participants: Literal["per-process", "per-node"] = "per-process"
     threads: Literal["per-node", "per-process"] = "per-node"
     start: Literal["matched", "subscriber-first", "publisher-first"] = "matched"

@@ -23,6 +23,7 @@ from lagometer.study.hosts import SSH, Host, divided
 from lagometer.study.interference import NONE as NO_LOAD
 from lagometer.study.interference import host_named, missing_program
 from lagometer.study.links import link_reasons, too_many_changes
+from lagometer.study.option_libraries import missing_libraries
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
 from lagometer.study.policies import Policy
@@ -62,6 +63,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surround
         cell_reasons += _profile(name, adapter, factors)
         cell_reasons += _scale(name, adapter.sidecar.limits, cell)
         cell_reasons += missing_daemons(adapter, cell.options, factors.profile)
+        cell_reasons += missing_libraries(adapter, cell.options)
     for name in dict.fromkeys(topic_traffic.subscriber_adapter for topic_traffic in cell.traffic.values()):
         cell_reasons += _dispatch(surroundings.adapters[name], factors)
     for topic, traffic in cell.traffic.items():
@@ -219,8 +221,8 @@ def _scale(name: str, limit: Limits, cell: Cell) -> Iterator[str]:
 
 def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     """Why the placement by groups, one participant or thread for each, or the start order is impossible."""
-    if cell.factors.placement == "groups" and not cell.graph.groups:
-        yield f"{cell.graph.name} has no groups"
+    if lacking := cell.graph.lacks_placement(cell.factors.placement):
+        yield lacking
     if cell.factors.participants == "per-node" and all(len(nodes) == 1 for nodes in cell.workers):
         yield "each process has one node, so a participant per node is one per process"
     if cell.factors.threads == "per-process" and all(len(nodes) == 1 for nodes in cell.workers):

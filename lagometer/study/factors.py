@@ -15,13 +15,14 @@ from typing import get_args
 from lagometer import units
 from lagometer.study import policies
 from lagometer.study.cell import Factors
+from lagometer.study.graph import PLACEMENTS
 from lagometer.study.hosts import parse_hosts
 from lagometer.study.interference import LEVEL_MAX, PROGRAMS, parse_interference
 from lagometer.study.links import parse_link_name
 from lagometer.study.load_shape import canonical_content, canonical_spread
 from lagometer.study.payload import SMALLEST_BYTES, PayloadType
 from lagometer.study.schedule import FORMS, canonical_schedule
-from lagometer.study.values import text_parser, word_parser
+from lagometer.study.values import name_parser, text_parser, word_parser
 from lagometer.units import UnitError
 
 PAYLOAD_BYTES_MIN = SMALLEST_BYTES
@@ -306,12 +307,13 @@ FACTORS: tuple[Factor, ...] = (
         "default",
         "matched",
     ),
-    _words(
+    Factor(
         "placement",
-        "how nodes map to worker processes; groups: as the workload's `groups` say",
-        "process-per-node",
-        "single-process",
-        "groups",
+        "placement",
+        name_parser("a placement"),  # the loader knows which names the workloads have
+        str,
+        "how nodes map to processes: these, processes-N (N of them), or one of the workload's `placements`",
+        {"anyOf": [{"enum": list(PLACEMENTS)}, {"type": "string"}]},
     ),
     _words(
         "participants",

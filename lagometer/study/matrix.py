@@ -33,6 +33,13 @@ from lagometer.units import UnitError
 # From spawning the workers to their first message, and from their last to the end; measured on two cores with
 # five processes. Only the predicted time depends on it.
 TRIAL_OVERHEAD_NS = 150_000_000
+# An emulated link is measured before each trial, which takes 2 to 7 s (docs/methodology/links.md).
+LINK_OVERHEAD_NS = 4_500_000_000
+
+
+def overhead_ns(cell: Cell) -> int:
+    """What a trial of this cell typically takes in addition to its phases."""
+    return TRIAL_OVERHEAD_NS + (LINK_OVERHEAD_NS if cell.link is not None else 0)
 
 
 def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] | None = None) -> Expansion:
@@ -263,7 +270,7 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
             groups=tuple(group for _, group in placed),
             options=_as_declared(variant.over(study.options), adapters),
             environment=variant.environment,
-            host_of=host_of_nodes(point.hosts, study.hosts, graph),
+            host_of=host_of_nodes(point.hosts, study.hosts, graph, point.placement),
             link=study.links.get(point.link),
         )
 
@@ -292,7 +299,7 @@ def _placed(graph: Graph, placement: str) -> list[tuple[tuple[str, ...], Group |
     """The nodes of each worker, and its group."""
     if placement == "single-process":
         return [(graph.node_names, None)]
-    groups = graph.groups if placement == "groups" else ()
+    groups = graph.groups_of(placement)
     grouped = {node for group in groups for node in group.nodes}
     ungrouped: list[tuple[tuple[str, ...], Group | None]] = [
         ((node,), None) for node in graph.node_names if node not in grouped

@@ -125,13 +125,24 @@ class Reported(_Part):
     vendors: OptionValue = None
 
 
+class OptionLibrary(_Part):
+    """A library that each value of an option but the default needs, such as the plugin of that name.
+
+    file: its path below a prefix, `{value}` for the value; prefixes: a variable with the prefixes, joined by
+    colons; without the variable nobody looks.
+    """
+
+    file: str
+    prefixes: str
+
+
 class Option(_Part):
     """One setting of the adapter that a study's `options` may set.
 
     within_process: values with which messages reach nobody outside the process; within_host: nobody outside
     the host; reported: the effective settings that show whether it is in force, by default the one with the
     option's name; none if it is empty; only_with: values of factors without which it has no effect;
-    unsecured: values with which messages are neither signed nor encrypted.
+    unsecured: values with which messages are neither signed nor encrypted; library: what a value needs here.
     """
 
     type: Literal["integer", "number", "string", "boolean"]
@@ -143,6 +154,7 @@ class Option(_Part):
     within_process: tuple[OptionValue, ...] = ()
     within_host: tuple[OptionValue, ...] = ()
     unsecured: tuple[OptionValue, ...] = ()
+    library: OptionLibrary | None = None
     minimum: float | None = None
     maximum: float | None = None
 

@@ -22,6 +22,9 @@ FIGURES = (
     "idle_p50_ns",
     "half_round_trip_p50_ns",
     "age_mean_ns",
+    "age_best_ns",
+    "age_worst_ns",
+    "reaction_p50_ns",
     "reaction_max_ns",
 )
 

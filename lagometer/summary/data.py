@@ -15,11 +15,13 @@ from lagometer.summary.cell_data import (
     Deadline,
     Feasibility,
     Interference,
+    Joined,
     LostTail,
     NodeCosts,
     OnTheWire,
     Queue,
     Saturated,
+    Served,
 )
 from lagometer.summary.model import Model
 from lagometer.summary.scheduling_data import CellScheduling
@@ -132,6 +134,7 @@ class Row(Model):
     latency_p99_ns: float | None
     latency_p999_ns: float | None
     latency_max_ns: float | None
+    latency_mean_ns: float | None
     response_p50_ns: float | None
     response_p90_ns: float | None
     response_p99_ns: float | None
@@ -417,6 +420,8 @@ class Summary(Model):
     failures: list[Failure]
     saturated: list[Saturated]
     chains: list[ChainRow]
+    served: list[Served]
+    joined: list[Joined]
     wire: list[OnTheWire]
     node_costs: NodeCosts | None
     bridges: list[Bridge]

@@ -22,6 +22,7 @@ from lagometer.report import page
 from lagometer.report.comparison import write_comparison
 from lagometer.stats.cell.campaign_estimates import make_estimates
 from lagometer.stats.compare.comparable import Comparison, compare_campaigns
+from lagometer.store.format import JOINING_COLUMNS
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +68,7 @@ def make_campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_long_trials(made)
     write_resources(made)
     write_warnings(made)
+    write_subscribers(made)
     return made
 
 
@@ -75,6 +77,18 @@ def write_warnings(directory: Path) -> None:
     cells = pl.read_parquet(directory / "cells.parquet")
     noted = pl.when(pl.col("trial") == 0).then(pl.lit(list(NOTED))).otherwise(pl.lit([], dtype=LIST_OF_TEXT))
     cells.with_columns(noted.alias("warnings")).write_parquet(directory / "cells.parquet")
+
+
+def write_subscribers(directory: Path) -> None:
+    """How evenly subscribers are served, and a node that joined late."""
+    whole = pl.col("edge") == "end-to-end"
+    nothing = pl.lit(None, dtype=pl.Int64)
+    columns: dict[str, pl.Expr] = dict.fromkeys(("initial_lost", *JOINING_COLUMNS), nothing)
+    columns["join_first_message_ns"] = pl.when(~whole).then(pl.lit(2_000_000, dtype=pl.Int64))
+    for name, value in (("fairness_p50_ratio", 1.5), ("fairness_order_correlation", 0.5)):
+        columns[name] = pl.when(whole).then(pl.lit(value))
+    path = directory / "cells.parquet"
+    pl.read_parquet(path).with_columns(**columns).write_parquet(path)
 
 
 def write_resources(directory: Path) -> None:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
-import type { Bridge, ChainRow, Daemons, Deadline, Feasibility, Interference, LostTail, NodeCosts, OnTheWire, Queue, Saturated } from "./cell-data";
+import type { Bridge, ChainRow, Daemons, Deadline, Feasibility, Interference, Joined, LostTail, NodeCosts, OnTheWire, Queue, Saturated, Served } from "./cell-data";
 import type { CellScheduling } from "./scheduling-data";
 import type { Control, LongTrial, MachineFloor } from "./steadiness-data";
 import type { CellLayers } from "./way-data";
@@ -113,6 +113,7 @@ export interface Row {
   latency_p99_ns: number | null;
   latency_p999_ns: number | null;
   latency_max_ns: number | null;
+  latency_mean_ns: number | null;
   response_p50_ns: number | null;
   response_p90_ns: number | null;
   response_p99_ns: number | null;
@@ -407,6 +408,8 @@ export interface Summary {
   failures: Failure[];
   saturated: Saturated[];
   chains: ChainRow[];
+  served: Served[];
+  joined: Joined[];
   wire: OnTheWire[];
   node_costs: NodeCosts | null;
   bridges: Bridge[];

@@ -23,6 +23,9 @@ FIGURES = {
     "idle": "idle_p50_ns",
     "½ round trip": "half_round_trip_p50_ns",
     "data age": "age_mean_ns",
+    "best": "age_best_ns",
+    "worst": "age_worst_ns",
+    "reaction p50": "reaction_p50_ns",
     "reaction max": "reaction_max_ns",
 }
 
@@ -45,6 +48,7 @@ def render_chains(rows: Sequence[ChainRow], console: Console) -> None:
         figures = [duration_text(getattr(row, name)) for name in shown.values()]
         table.add_row(escape(row.cell), escape(row.chain), f"{row.n:,}", f"{row.lost:,}", *figures)
     console.print(
-        "\n[bold]chains[/]: first publishing to the end of the last callback; the parts are medians, too"
+        "\n[bold]chains[/]: first publishing to the end of the last callback; the parts are medians, too; "
+        "data age, best and worst: the mean, shortest and longest path of an input"
     )
     print_wide(table, console)

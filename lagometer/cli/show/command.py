@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
-    from lagometer.summary.cell_data import Bridge, ChainRow, Daemons, OnTheWire, Queue, Saturated
+    from lagometer.summary.cell_data import (
+        Bridge,
+        ChainRow,
+        Daemons,
+        Joined,
+        OnTheWire,
+        Queue,
+        Saturated,
+        Served,
+    )
     from lagometer.summary.data import Finding, ReasonCount, Summary, WithoutNoise
     from lagometer.summary.data import Row as SummaryRow
     from lagometer.summary.layers import LayerTable
@@ -46,10 +55,12 @@ OfCell = TypeVar(
     "ChainRow",
     "Daemons",
     "Finding",
+    "Joined",
     "LayerTable",
     "OnTheWire",
     "Queue",
     "Saturated",
+    "Served",
     "SummaryRow",
     "WithoutNoise",
 )
@@ -142,6 +153,8 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "saturation": [saturated.model_dump() for saturated in _of_cells(summary.saturated, cell)],
         "feasibility": [series.model_dump() for series in summary.feasibility],
         "chains": [chain.model_dump() for chain in _of_cells(summary.chains, cell)],
+        "served": [served.model_dump() for served in _of_cells(summary.served, cell)],
+        "joined": [joined.model_dump() for joined in _of_cells(summary.joined, cell)],
         "node_costs": summary.node_costs.model_dump() if summary.node_costs is not None else None,
         "bridges": [bridge.model_dump() for bridge in _of_cells(summary.bridges, cell)],
         "wire": [wire.model_dump() for wire in _of_cells(summary.wire, cell)],
@@ -217,6 +230,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.noise import render_lost, render_noise
     from lagometer.cli.show.saturated import render_saturated
     from lagometer.cli.show.scheduling import render_scheduling
+    from lagometer.cli.show.subscribers import render_joined, render_served
     from lagometer.cli.show.wakeup import render_wakeup
     from lagometer.cli.show.wire import render_wire
     from lagometer.summary.cell_layers import campaign_layers
@@ -247,6 +261,8 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_node_costs(summary.node_costs if unfiltered else None, console)
     render_bridges(_of_cells(summary.bridges, cell), console)
     render_chains(_of_cells(summary.chains, cell), console)
+    render_served(_of_cells(summary.served, cell), console)
+    render_joined(_of_cells(summary.joined, cell), console)
     render_wire(_of_cells(summary.wire, cell), console)
     render_layers(_of_cells(layers.edges, cell), console)
     render_scheduling(_of_cells(summary.scheduling, cell), console)
