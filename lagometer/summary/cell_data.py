@@ -110,7 +110,9 @@ class ChainRow(Model):
     """A named chain in one cell: medians over its valid trials, each a figure of `cells.parquet`.
 
     `whole`: from the first publish to the end of the last callback, with its parts. `half_round_trip`: of a
-    chain that ends where it began. `age_mean_ns`: how old data is at its end. `n`: over all trials.
+    chain that ends where it began. `age_mean_ns`: how old data is at its end. `n`, `unanswered`: over all
+    trials. `unanswered`: calls that were due while a service's server was away. `join_first_message_ns`: from
+    when a server or client that joined had created its endpoints until the first answer.
     """
 
     cell: str
@@ -126,6 +128,8 @@ class ChainRow(Model):
     half_round_trip_p50_ns: float | None
     age_mean_ns: float | None
     reaction_max_ns: float | None
+    unanswered: int
+    join_first_message_ns: float | None
 
 
 class Feasible(Model):

@@ -102,7 +102,9 @@ export interface Interference {
  * A named chain in one cell: medians over its valid trials, each a figure of `cells.parquet`.
  *
  * `whole`: from the first publish to the end of the last callback, with its parts. `half_round_trip`: of a
- * chain that ends where it began. `age_mean_ns`: how old data is at its end. `n`: over all trials.
+ * chain that ends where it began. `age_mean_ns`: how old data is at its end. `n`, `unanswered`: over all
+ * trials. `unanswered`: calls that were due while a service's server was away. `join_first_message_ns`: from
+ * when a server or client that joined had created its endpoints until the first answer.
  */
 export interface ChainRow {
   cell: string;
@@ -118,6 +120,8 @@ export interface ChainRow {
   half_round_trip_p50_ns: number | null;
   age_mean_ns: number | null;
   reaction_max_ns: number | null;
+  unanswered: number;
+  join_first_message_ns: number | null;
 }
 
 /**
