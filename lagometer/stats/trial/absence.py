@@ -18,8 +18,6 @@ from lagometer.stats.trial.sent import NOWHERE, Mask, SentTable
 from lagometer.store.facts import EdgeSpec
 from lagometer.store.records import Records
 
-NEVER_NS = np.iinfo(np.int64).max
-
 
 def is_partial(edge: EdgeSpec) -> bool:
     """Whether it belongs to a service, and one of its ends is not there all the time."""
@@ -43,7 +41,7 @@ def connected(edge: EdgeSpec, sent: Records, came: Mask) -> tuple[Mask, Mask]:
     arrived = came & (due >= edge.joined_ns) if edge.joined_ns is not None else came
     nothing = np.zeros(len(sent), dtype=np.bool_)
     any_arrived = bool(arrived.any())
-    first_ns = int(due[arrived].min()) if any_arrived else NEVER_NS
+    first_ns = int(due[arrived].min()) if any_arrived else np.iinfo(np.int64).max
     early = due < first_ns if edge.joined_ns is not None else nothing
     if edge.calls_ns is None:  # replies: none was to reach a client before it was found, or when it had gone
         gone_ns = edge.receiver_left_ns
