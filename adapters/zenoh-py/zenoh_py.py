@@ -473,9 +473,9 @@ def _free_endpoint(transport: str, folder: Path, address: str) -> str:
 
 
 def _take_place(folder: Path, endpoint: str) -> tuple[Path, list[str]]:
-    """The next place among a domain's peers, and where earlier ones listen: so each pair has one link, whoever
-    comes first. The place of a peer that has left stays taken, and is empty: in a free place before others, a
-    new peer would have no link to these."""
+    """The next place among a domain's peers, and where earlier ones listen: so each pair has one link,
+    whoever comes first. The place of a peer that has left stays taken, and is empty: in a free place before
+    others, a new peer would have no link to these."""
     draft = folder / _unique(".draft")
     draft.write_text(endpoint)  # a link makes the file appear complete, and fails if the place is taken
     try:

@@ -56,7 +56,7 @@ def connected(edge: EdgeSpec, sent: Records, came: Mask) -> tuple[Mask, Mask]:
 
 
 def each_call_once(rows: Sequence[EdgeRows], edges: Sequence[EdgeSpec]) -> list[EdgeRows]:
-    """The rows of all edges; a call that is unanswered on one edge has no row there if another server took it.
+    """The rows of all edges; a call that is unanswered on one edge has no row if another server took it.
 
     A server that is about to leave may still take a call that was due just after its time.
     """

@@ -110,7 +110,9 @@ def test_what_nobody_could_answer_is_counted_where_it_belongs() -> None:
 
 
 @pytest.mark.parametrize(("replied", "expected"), [(True, (5, 1)), (False, (4, 2))])
-def test_a_call_that_a_server_takes_as_it_leaves_counts_once(replied: bool, expected: tuple[int, int]) -> None:
+def test_a_call_that_a_server_takes_as_it_leaves_counts_once(
+    replied: bool, expected: tuple[int, int]
+) -> None:
     """It was due just after the server's time."""
     asked = restarted()
     asked.call("planner", 5, replied=replied)
