@@ -25,6 +25,8 @@ from lagometer.study.graph import Graph, Rule
 from lagometer.study.hosts import HERE, Host
 from lagometer.study.link_changes import steps_of
 
+FOREVER_NS = 2**63 - 1
+
 
 def trial_facts(
     cell: Cell,
@@ -260,6 +262,7 @@ def edge_specs(
     joined = joined_ns or {}
     left_ns = {node.name: begin_ns + node.stop_ns for node in cell.graph.nodes if node.stop_ns}
     graph, traffic = cell.graph, cell.traffic
+    calls_ns = _calls_ns(graph, begin_ns)
 
     def host_of(node: str) -> str:
         return cell.host_of.get(node, HERE)
@@ -292,9 +295,31 @@ def edge_specs(
             receiver_left_ns=left_ns.get(edge.subscriber),
             polled=cell.factors.dispatch == "poll",
             in_order=edge.stream not in graph.answered and traffic[edge.topic].instances <= 1,
+            called=edge.topic in graph.service_of,
+            calls_ns=calls_ns.get(edge.name),
         )
         for edge in graph.edges()
     )
+
+
+def _calls_ns(graph: Graph, begin_ns: int) -> dict[str, tuple[int, int]]:
+    """Returns, for the requests to a server that is not always there, or of such a client, from when until
+    when they belong to that server: to one that restarts, until it leaves; then to the one that replaces it.
+    """
+    lives = {node.name: node for node in graph.nodes}
+    times_ns = {}
+    for edge in graph.edges():
+        service, server = graph.service_of.get(edge.topic), lives[edge.subscriber]
+        if service is None or edge.topic != service.request:
+            continue
+        ends = (lives[edge.publisher], server)
+        if not any(node.start_ns or node.stop_ns for node in ends):
+            continue
+        from_ns = begin_ns + lives[server.again_of].stop_ns if server.again_of else 0
+        is_replaced = any(lives[other].again_of == server.name for other in service.servers)
+        until_ns = begin_ns + server.stop_ns if is_replaced else FOREVER_NS
+        times_ns[edge.name] = (from_ns, until_ns)
+    return times_ns
 
 
 def clocks_of(outcome: TrialOutcome) -> dict[str, str]:

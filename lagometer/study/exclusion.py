@@ -28,6 +28,7 @@ from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
 from lagometer.study.policies import Policy
 from lagometer.study.security import unsecured
+from lagometer.study.service_rules import late_servers, service_topic
 from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
 from lagometer.study.traffic import Traffic
@@ -74,7 +75,8 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surround
             prefix + reason for reason in _topic(topic, traffic, publishers, surroundings.adapters, serves)
         )
         if serves:
-            cell_reasons += _service(traffic, surroundings.adapters)
+            cell_reasons += service_topic(traffic, surroundings.adapters)
+    cell_reasons += late_servers(cell, surroundings.adapters)
     cell_reasons += _groups(cell, surroundings.adapters)
     cell_reasons += _hosts(cell, surroundings)
     cell_reasons += _capture(cell, surroundings)
@@ -137,17 +139,6 @@ def _topic(
         yield f"a payload of {smallest}B does not say who sent it, and {publishers} nodes publish '{topic}'"
     for size_bytes in sorted({traffic.payload_bytes, *traffic.sizes_bytes}, reverse=True):
         yield from payload_reasons(traffic.type, size_bytes, traffic.content, (topic,))
-
-
-def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """Why this can't be a topic of a service."""
-    for policy in traffic.policies:
-        yield f"a request and its reply have no {'keys' if policy == 'instances' else f'QoS {policy}'} here"
-    if len(traffic.adapters) > 1:
-        yield f"a request and its reply are of one adapter, not of {' and '.join(traffic.adapters)}"
-    for name in traffic.adapters:
-        if not adapters[name].sidecar.abilities.services:
-            yield f"{name} has no request and reply of its own"
 
 
 def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> Iterator[str]:

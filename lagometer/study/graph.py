@@ -115,11 +115,12 @@ class Edge:
 class Service:
     """Requests of clients, and a server's reply to each; its topics are those of the graph.
 
-    name: the service's name in the middleware; clients: nodes, in order.
+    name: the service's name in the middleware; servers: the node that serves it and, if that restarts, the
+    node that then replaces it; clients: nodes, in order.
     """
 
     name: str
-    server: str
+    servers: tuple[str, ...]
     clients: tuple[str, ...]
 
     @property
@@ -285,10 +286,9 @@ class Graph:
     def answered(self) -> Mapping[int, int]:
         """Stream of replies → the stream of the requests that they answer."""
         return {
-            self.stream_number(service.server, service.reply(client)): self.stream_number(
-                client, service.request
-            )
+            self.stream_number(server, service.reply(client)): self.stream_number(client, service.request)
             for service in self.services
+            for server in service.servers
             for client in service.clients
         }
 

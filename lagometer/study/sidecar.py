@@ -87,6 +87,7 @@ class Limits(_Part):
     topic_names: a pattern that topic names must match, for a middleware that rejects others;
     topics_max: topics in use at once; endpoints_max: publishers and subscribers of one topic together.
     security_pair_reason: why its secured participants don't match those of another adapter.
+    late_server_reason: why clients don't find a server that starts, or starts again, while they call.
     fragment_bytes: not a limit, but the size from which the middleware fragments messages; tests cover sizes
     around it. descriptors_spare: descriptors that the middleware keeps for a while to reuse them, however
     often a context is opened.
@@ -107,6 +108,7 @@ class Limits(_Part):
     endpoints_max: int | None = Field(default=None, ge=2)
     endpoints_max_reason: str = ""
     security_pair_reason: str = ""
+    late_server_reason: str = ""
     fragment_bytes: tuple[int, ...] = ()
     descriptors_spare: int = 0
 

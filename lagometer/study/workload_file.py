@@ -23,7 +23,7 @@ from lagometer.study.graph import Graph, Node, Stream
 from lagometer.study.traffic import TopicSettings
 from lagometer.study.values import Problems, name_parser, nearest, parsed, single
 from lagometer.study.workload_groups import read_chains, read_groups, read_placements
-from lagometer.study.workload_life import check_names, groups_again, read_life
+from lagometer.study.workload_life import check_names, groups_again, read_life, replacements
 from lagometer.study.workload_rules import (
     PlacedRule,
     check_rule,
@@ -83,13 +83,13 @@ def load_workload(path: Path) -> Graph:
     problems.raise_if_any()
     node_lives = tuple(node for key, value in nodes.entries for node in read_life(key.text, value, problems))
     check_names(node_lives, nodes, problems)
-    new_names = {node.again_of: node.name for node in node_lives if node.again_of}
+    new_names = replacements(node_lives)
     placed += [
         replace(item, rule=replace(item.rule, node=new_names[item.rule.node]))
         for item in placed
         if item.rule.node in new_names
     ]
-    served = with_services(placed, problems)
+    served = with_services(placed, new_names, problems)
     problems.raise_if_any()
     graph = replace(_graph(name, node_lives, served.placed, problems), services=served.services)
     graph = _with_parts(graph, keys, served, path.parent, problems)

@@ -112,7 +112,9 @@ class ChainRow(Model):
     `whole`: from the first publish to the end of the last callback, with its parts. `half_round_trip`: of a
     chain that ends where it began. `age_mean_ns`: how old data is at its end, by the shortest and the longest
     path `age_best_ns` and `age_worst_ns`. `reaction`: from an event until the first callback that knows it.
-    `n`: over all trials.
+    `n`, `unanswered`: over all trials. `unanswered`: calls that were due while a service's server was away.
+    `join_first_message_ns`: from when a server or client that joined had created its endpoints until the first
+    answer.
     """
 
     cell: str
@@ -131,6 +133,8 @@ class ChainRow(Model):
     age_worst_ns: float | None
     reaction_p50_ns: float | None
     reaction_max_ns: float | None
+    unanswered: int
+    join_first_message_ns: float | None
 
 
 class Served(Model):

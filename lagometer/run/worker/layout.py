@@ -333,7 +333,7 @@ class _Layout:
         traffic, stream = self._cell.traffic[topic], self._graph.stream_number(node, topic)
         service = self._graph.service_of.get(topic)
         replied_on, answers = None, None
-        if service is not None and node == service.server:
+        if service is not None and node in service.servers:
             place = topics_read(self._graph, node).index(service.request)
             answers = Answers(reader=place, stream=self._graph.answered[stream])
         elif service is not None:

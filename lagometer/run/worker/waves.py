@@ -38,3 +38,20 @@ def late_waves(plans: Sequence[Plan]) -> list[tuple[int, list[int]]]:
         else:
             own_time.setdefault(plan.start_ns, []).append(index)
     return [*at_once, *sorted(own_time.items())]
+
+
+def replaced(plans: Sequence[Plan], wave: Sequence[int]) -> list[int]:
+    """Returns the workers whose services the workers of a later wave serve from then on.
+
+    Two servers of one service at once would share its requests, and some middleware refuses the second. So
+    the new one is admitted when the old one has gone.
+    """
+    return [
+        earlier
+        for earlier, plan in enumerate(plans)
+        if any(plan.start_ns < plans[late].start_ns and _served(plan) & _served(plans[late]) for late in wave)
+    ]
+
+
+def _served(plan: Plan) -> set[str]:
+    return {writer.topic for node in plan.nodes for writer in node.writers if writer.answers is not None}
