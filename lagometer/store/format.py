@@ -225,6 +225,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "cpus": pl.String(),
     "network": pl.String(),
     "domain": pl.Int64(),
+    "bridge": pl.String(),
     "security": pl.String(),
     "interference": pl.String(),
     "tuning": pl.String(),

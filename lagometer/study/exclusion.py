@@ -11,15 +11,15 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from lagometer import units
 from lagometer.study.adapter import Adapter
+from lagometer.study.bridge_reasons import not_bridged
 from lagometer.study.cell import Cell, Factors
 from lagometer.study.daemons import daemons_in_use, missing_daemons
 from lagometer.study.device_rules import device_reasons
 from lagometer.study.graph import Graph
-from lagometer.study.hosts import SSH, Host, divided
+from lagometer.study.hosts import SSH, divided
 from lagometer.study.interference import NONE as NO_LOAD
 from lagometer.study.interference import host_named, missing_program
 from lagometer.study.links import link_reasons, too_many_changes
@@ -31,21 +31,11 @@ from lagometer.study.security import unsecured
 from lagometer.study.service_rules import late_servers, service_topic
 from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
+from lagometer.study.surroundings import Surroundings
 from lagometer.study.traffic import Traffic
 
 # The programs that capture packets and dissect them afterwards; for each, its Debian package.
 CAPTURE_PROGRAMS = {"dumpcap": "wireshark-common", "tshark": "tshark"}
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What reasons depend on besides the cell: adapters by name, the CPUs that this process may use, the
-    study's hosts, and whether it captures packets."""
-
-    adapters: Mapping[str, Adapter]
-    cpus: tuple[int, ...]
-    hosts: Mapping[str, Host] = field(default_factory=dict)
-    captures: bool = False
 
 
 def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surroundings) -> list[str]:
@@ -82,6 +72,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surround
     cell_reasons += _capture(cell, surroundings)
     cell_reasons += _link(cell, measure_ns, surroundings)
     cell_reasons += unsecured(cell, surroundings.adapters)
+    cell_reasons += not_bridged(cell, surroundings)
     cell_reasons += _waits(cell, surroundings.adapters)
     cell_reasons += _executors(cell, surroundings.adapters)
     cell_reasons += _worker(cell, surroundings.adapters)
@@ -157,7 +148,7 @@ def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> I
     for ability, value, offered in requirements:
         if value not in offered:
             yield _lacks(name, ability, value, offered)
-    if traffic.domain and not abilities.domains:
+    if any(traffic.domains) and not abilities.domains:
         yield f"{name} has no domains"
     for policy in traffic.policies:
         if policy not in abilities.policies:
@@ -352,7 +343,7 @@ def _waits(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
         hint = "use poll or listener" if len(nodes) == 1 else "use poll"
         readers = [(node, topic) for node in nodes for topic in _topics_read(cell, node)]
         names = sorted({cell.traffic[topic].subscriber_adapter for _, topic in readers})
-        domains = {cell.traffic[topic].domain for _, topic in readers}
+        domains = {cell.traffic[topic].subscriber_domain for _, topic in readers}
         participants = {node for node, _ in readers} if cell.factors.participants == "per-node" else set()
         if len(names) > 1:
             yield f"one waitset of {owner} can't wait for readers of {' and '.join(names)}: {hint}"
@@ -378,8 +369,8 @@ def _executors(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
         for node in nodes:
             participant_node = node if cell.factors.participants == "per-node" else ""
             subscribing = {
-                (cell.traffic[topic].subscriber_adapter, cell.traffic[topic].domain, participant_node)
-                for topic in _topics_read(cell, node)
+                (traffic.subscriber_adapter, traffic.subscriber_domain, participant_node)
+                for traffic in (cell.traffic[topic] for topic in _topics_read(cell, node))
             }
             for name in sorted({name for name, _, _ in subscribing}):
                 if not adapters[name].sidecar.abilities.executor:

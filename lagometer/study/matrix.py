@@ -14,8 +14,10 @@ from lagometer import units
 from lagometer.errors import BadInput, Problem, SetupMissing
 from lagometer.study.adapter import Adapter
 from lagometer.study.adapters import available_cpus
+from lagometer.study.bridges import NONE as NO_BRIDGE
+from lagometer.study.bridges import BridgeProgram, find_bridge
 from lagometer.study.cell import Cell, Excluded, Expansion, Factors
-from lagometer.study.exclusion import Surroundings, reasons
+from lagometer.study.exclusion import reasons
 from lagometer.study.factors import FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph, Group
 from lagometer.study.hosts import host_of_nodes
@@ -24,6 +26,7 @@ from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.schedule import RECORDED, schedule_of
 from lagometer.study.schema import Study
 from lagometer.study.sidecar import Option, OptionValue
+from lagometer.study.surroundings import Surroundings
 from lagometer.study.traffic import TOPIC_FIELDS, TopicSettings, Traffic, traffic_of
 from lagometer.study.values import closest, nearest
 from lagometer.study.variants import NONE, PLAIN, Options
@@ -97,7 +100,8 @@ class _LeftOut:
 
 def _expand(study: Study, adapters: Mapping[str, Adapter], surroundings: Surroundings) -> Expansion:
     """The cells of a study without parts, or of one part."""
-    left_out, surroundings = _LeftOut(study), replace(surroundings, captures=study.capture)
+    left_out = _LeftOut(study)
+    surroundings = replace(surroundings, captures=study.capture, layers=study.layers)
     cells: list[Cell] = []
     excluded: list[Excluded] = []
     for cell, needless in _candidates(study, adapters):
@@ -243,6 +247,7 @@ def _followed(graph: Graph, field: str) -> bool:
 def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cell]:
     factors: list[Factor] = [FACTORS_BY_NAME[name] for name in study.matrix]
     graphs: dict[tuple[str, float, int, str, str], Graph] = {}
+    bridges: dict[str, BridgeProgram | None] = {}
     for values in itertools.product(*study.matrix.values()):
         fields: dict[str, Any] = {factor.field: value for factor, value in zip(factors, values, strict=True)}
         point = Factors(**fields)
@@ -254,6 +259,8 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
             graphs[key] = study.graphs[point.workload].resolved(
                 period_ns, point.work_ns, schedule, spread_of(point.work_spread)
             )
+        if point.bridge not in bridges:
+            bridges[point.bridge] = find_bridge(point.bridge)
         variant, graph = study.variants.get(point.variant, PLAIN), graphs[key]
         placed = _placed(graph, point.placement)
         yield Cell(
@@ -272,6 +279,7 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
             environment=variant.environment,
             host_of=host_of_nodes(point.hosts, study.hosts, graph, point.placement),
             link=study.links.get(point.link),
+            bridge=bridges[point.bridge],
         )
 
 
@@ -308,15 +316,19 @@ def _placed(graph: Graph, placement: str) -> list[tuple[tuple[str, ...], Group |
 
 
 def _traffic(graph: Graph, point: Factors, seed: int) -> dict[str, Traffic]:
-    """What each topic carries. Drawn sizes are the same in all cells and trials of a study."""
+    """What each topic carries. Drawn sizes are the same in all cells and trials of a study. Without a bridge
+    no topic goes to another domain."""
     default = point.traffic()
     topics = dict.fromkeys(stream.topic for stream in graph.streams)
-    return {
+    traffic = {
         topic: traffic_of(graph.topics[topic], default, f"{seed}/payload/{topic}")
         if topic in graph.topics
         else default
         for topic in topics
     }
+    if point.bridge == NO_BRIDGE:
+        return {topic: each.in_one_domain() for topic, each in traffic.items()}
+    return traffic
 
 
 def _check_adapters(study: Study, adapters: Mapping[str, Adapter]) -> None:

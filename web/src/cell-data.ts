@@ -287,14 +287,15 @@ export interface NodeCosts {
 }
 
 /**
- * The cost of a node that passes messages on to another domain or another adapter.
+ * The cost of a node, or of a process of a program, that passes messages on to another domain or adapter.
  *
  * process: the process it runs in; CPU time, threads and memory are that process's, including all other
  * nodes in it. passed_on: messages in the valid trials' measure phases. stay: from the start of the callback
  * that took a message to its republishing. stay_share: for messages that pass it, the mean part of their
  * end-to-end latency from taking to republishing, over up to 200 messages of a trial, evenly spread.
- * cpu_per_message_ns: of the whole process, per message passed on. Figures are medians over trials. Null
- * means not available.
+ * added_p50_ns: of a program, in which nothing can be stamped, all its processes together: the median
+ * end-to-end latency minus that of the same cell without a bridge. cpu_per_message_ns: of the whole process,
+ * per message passed on. Figures are medians over trials. Null means not available.
  */
 export interface Bridge {
   cell: string;
@@ -305,6 +306,7 @@ export interface Bridge {
   stay_p50_ns: number | null;
   stay_p99_ns: number | null;
   stay_share: number | null;
+  added_p50_ns: number | null;
   cpu_per_message_ns: number | null;
   threads: number | null;
   rss_bytes: number | null;

@@ -160,7 +160,8 @@ class _Layout:
         self._graph = cell.graph
         self._adapters = adapters
         self._capacities = self._stream_capacities()
-        self._participants = sum(len(self._contexts(nodes)) for nodes in cell.workers)
+        # A bridge has one in each domain.
+        self._participants = sum(len(self._contexts(nodes)) for nodes in cell.workers) + 2 * bool(cell.bridge)
 
     def plan(self, index: int, standalone: bool) -> Plan:
         """Returns the plan of the worker with this index."""
@@ -240,7 +241,7 @@ class _Layout:
 
     def _subscriber(self, node: str, topic: str) -> _Participant:
         traffic = self._cell.traffic[topic]
-        return _Participant(traffic.subscriber_adapter, traffic.domain, self._own(node))
+        return _Participant(traffic.subscriber_adapter, traffic.subscriber_domain, self._own(node))
 
     def _own(self, node: str) -> str:
         return node if self._cell.factors.participants == "per-node" else ""
