@@ -113,8 +113,8 @@ class ChainRow(Model):
     chain that ends where it began. `age_mean_ns`: how old data is at its end, by the shortest and the longest
     path `age_best_ns` and `age_worst_ns`. `reaction`: from an event until the first callback that knows it.
     `n`, `unanswered`: over all trials. `unanswered`: calls that were due while a service's server was away.
-    `join_first_message_ns`: from when a server or client that joined had created its endpoints until the first
-    answer.
+    `join_first_message_ns`: from when a server or client that joined had created its endpoints until the
+    first answer.
     """
 
     cell: str

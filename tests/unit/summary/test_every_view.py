@@ -25,8 +25,8 @@ from lagometer.units import duration_text, span_text
 
 FIGURES = {"latency_p50_ns": "latency_p50", "latency_p99_ns": "latency_p99"}
 LISTED = (
-    *("fastest", "without_noise", "long_trials", "daemons", "queues", "saturated", "chains", "served", "joined"),
-    *("bridges", "wire", "scheduling", "feasibility"),
+    *("fastest", "without_noise", "long_trials", "daemons", "queues", "saturated", "chains", "served"),
+    *("joined", "bridges", "wire", "scheduling", "feasibility"),
 )
 
 
