@@ -19,7 +19,9 @@ from lagometer.summary.summarise import summarise
 
 ADAPTERS = ("cyclonedds", "fastdds")
 OTHERS = ("cyclonedds+fastdds", "cyclonedds11", "cyclonedds-py", "rustdds")
-OPTIONS = {"fastdds": {"transport": "udp"}}  # what reaches a bridge
+# What reaches a bridge. Its datagrams of 64 KB overrun the buffers that sockets have by default: then 4 MB
+# take more than a second, or get lost.
+OPTIONS = {"fastdds": {"transport": "udp", "socket_buffer_bytes": 4_000_000}}
 # A bridge that serves, and carries nothing; or ends at once.
 FAKE = """
 import pathlib, signal, sys
@@ -31,17 +33,11 @@ signal.pause()
 """
 
 
-def carried(
-    build: Path,
-    folder: Path,
-    bridge: str | list[str] = "zenoh-dds",
-    duration: str = "600ms",
-    **matrix: Any,
-) -> Path:
+def carried(build: Path, folder: Path, bridge: str | list[str] = "zenoh-dds", **matrix: Any) -> Path:
     """The campaign of a round trip across the bridge, valid at last."""
     need("lagometer-zenoh-bridge")
     each = {"workload": "across-domains", "reliability": "reliable", "bridge": bridge, **matrix}
-    return run_campaigns(build, folder, each, duration=duration, drain="3s", options=OPTIONS)[-1]
+    return run_campaigns(build, folder, each, duration="600ms", drain="3s", options=OPTIONS)[-1]
 
 
 def lost_of(out: Path) -> dict[str, int]:
@@ -59,24 +55,14 @@ def test_messages_pass_once(build: Path, tmp_path: Path, adapter: str) -> None:
     assert set(lost_of(carried(build, tmp_path, adapter=adapter)).values()) == {0}
 
 
-@pytest.mark.parametrize(
-    ("adapter", "payload", "rate"),
-    [("cyclonedds", "4MB", "5Hz"), ("cyclonedds", "64B", "1kHz"), ("fastdds", "64B", "1kHz")],
-)
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize(("payload", "rate"), [("4MB", "5Hz"), ("64B", "1kHz")])
 def test_large_and_frequent_messages_pass(
     build: Path, tmp_path: Path, adapter: str, payload: str, rate: str
 ) -> None:
     need(adapter)
     out = carried(build, tmp_path, adapter=adapter, payload=payload, rate=rate, depth=1000)
     assert set(lost_of(out).values()) == {0}
-
-
-def test_large_messages_of_fast_dds_pass_late_or_never(build: Path, tmp_path: Path) -> None:
-    """Its datagrams of 64 KB overrun the receive buffers, on the way into the bridge and out of it."""
-    need("fastdds")
-    out = carried(build, tmp_path, duration="3s", adapter="fastdds", payload="4MB", rate="5Hz", depth=1000)
-    lost = lost_of(out)
-    assert (lost["corrupted"], lost["duplicated"]) == (0, 0)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
