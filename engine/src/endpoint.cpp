@@ -274,7 +274,10 @@ std::optional<Envelope> Input::open(const lagometer_sample& sample) noexcept {
 
 std::optional<Envelope> Input::open_small(const uint8_t* data) noexcept {
   const SmallEnvelope small = read_small_envelope(data, reads_text_);
-  if (plan_.streams.size() != 1) return std::nullopt;
+  if (plan_.streams.size() != 1) {  // whose message it is, can't be told
+    ++corrupted_count_;
+    return std::nullopt;
+  }
   Envelope envelope{.kind = static_cast<uint8_t>(small.probe ? MessageKind::probe : MessageKind::data),
                     .stream = plan_.streams.front()};
   if (small.probe) {

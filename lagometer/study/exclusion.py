@@ -59,10 +59,9 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surround
         cell_reasons += _dispatch(surroundings.adapters[name], factors)
     for topic, traffic in cell.traffic.items():
         prefix = f"topic '{topic}': " if topic in cell.graph.topics else ""
-        publishers = len(cell.graph.streams_on(topic))
         serves = topic in cell.graph.service_of
         cell_reasons += (
-            prefix + reason for reason in _topic(topic, traffic, publishers, surroundings.adapters, serves)
+            prefix + reason for reason in _topic(topic, traffic, cell.graph, surroundings.adapters, serves)
         )
         if serves:
             cell_reasons += service_topic(traffic, surroundings.adapters)
@@ -116,7 +115,7 @@ def _profile(name: str, adapter: Adapter, factors: Factors) -> Iterator[str]:
 
 
 def _topic(
-    topic: str, traffic: Traffic, publishers: int, adapters: Mapping[str, Adapter], serves: bool
+    topic: str, traffic: Traffic, graph: Graph, adapters: Mapping[str, Adapter], serves: bool
 ) -> Iterator[str]:
     """Why these messages can't use this topic. serves: they are requests or replies of a service."""
     for name in traffic.adapters:
@@ -126,10 +125,23 @@ def _topic(
             yield f"{name} refuses the topic's name '{topic}': {limit.topic_names_reason}; rename it"
     yield from _pair(traffic, adapters)
     smallest = min(traffic.sizes_bytes, default=traffic.payload_bytes)
-    if publishers > 1 and not holds_envelope(traffic.type, smallest):
-        yield f"a payload of {smallest}B does not say who sent it, and {publishers} nodes publish '{topic}'"
+    if not holds_envelope(traffic.type, smallest):
+        for reason in _unknown_senders(topic, graph):
+            yield f"a payload of {smallest}B does not say who sent it, and {reason}"
     for size_bytes in sorted({traffic.payload_bytes, *traffic.sizes_bytes}, reverse=True):
         yield from payload_reasons(traffic.type, size_bytes, traffic.content, (topic,))
+
+
+def _unknown_senders(topic: str, graph: Graph) -> Iterator[str]:
+    """Why a subscriber can't know the publisher of a message that does not name it: it knows only the one that
+    it waits for."""
+    streams = [graph.streams[number] for number in graph.streams_on(topic)]
+    if len(streams) > 1:
+        yield f"{len(streams)} nodes publish '{topic}'"
+    for stream in streams:
+        joins_ns = graph.start_ns(stream.publisher)
+        if any(graph.start_ns(subscriber) < joins_ns for subscriber in stream.subscribers):
+            yield f"{stream.publisher}, which publishes '{topic}', joins after a subscriber"
 
 
 def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> Iterator[str]:

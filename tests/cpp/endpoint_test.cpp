@@ -89,5 +89,18 @@ TEST(SmallPayloads, AreNumberedByTheNearestAndRefusedFarFromIt) {
   EXPECT_EQ(input.corrupted(), 1U);
 }
 
+TEST(SmallPayloads, OfUnknownSendersAreCounted) {
+  ReaderPlan plan;
+  plan.type = "bytes";
+  plan.payload_bytes = 4;
+  const lagometer_adapter_table table{};
+  FailureFlag failure;
+  Input input(plan, 0, table, {}, failure);
+  std::array<uint8_t, 4> bytes{};
+  write_small_envelope(bytes.data(), {.sequence = 1}, false);
+  EXPECT_FALSE(input.open_small(bytes.data()));
+  EXPECT_EQ(input.corrupted(), 1U);
+}
+
 }  // namespace
 }  // namespace lagometer::engine

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a service whose server, or client, starts late, leaves or restarts.
+"""Nodes that were away: chains that a node has left, and calls of a service whose server, or client, starts
+late, leaves or restarts.
 
 A call that was due while nobody could answer it is *unanswered*: before the first call that this server took
 from this client, or after the last. It stays so if the middleware kept it until a server came, which then
@@ -8,7 +9,7 @@ answered: how long that took says when the server came, and nothing about the mi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,16 @@ from lagometer.store.records import Records
 def is_partial(edge: EdgeSpec) -> bool:
     """Whether it belongs to a service, and one of its ends is not there all the time."""
     return edge.called and (edge.joined_ns is not None or edge.leaves)
+
+
+def is_cut(edges: Iterable[EdgeSpec], newest_ns: int) -> bool:
+    """Whether a node on the way of a chain left for good: nothing that was published after it left reached the
+    end. Then nothing that arrived wherever it went is still under way.
+
+    newest_ns: when the newest message that reached the end was published.
+    """
+    left_ns = min((edge.receiver_left_ns for edge in edges if edge.receiver_left_ns is not None), default=None)
+    return left_ns is not None and newest_ns < left_ns
 
 
 def due_ns(sent: Records) -> Times:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lagometer.stats.trial.absence import is_partial
+from lagometer.stats.trial.absence import is_cut, is_partial
 from lagometer.stats.trial.rows import (
     CENSORED,
     DELIVERED,
@@ -182,6 +182,8 @@ def _absent(
     weight = severity[begin + missing]
     newest = int(reached.max()) - begin if len(reached) else NOWHERE
     under_way = (weight == 0) & (missing > newest)
+    if newest != NOWHERE and is_cut(specs, int(table.records["publish_ns"][begin + newest])):
+        under_way[:] = False
     counted = (weight > 0) | under_way
     outcome = np.where(under_way, CENSORED, worst_codes(weight))
     if is_partial(specs[0]):  # only a call that this server took, or was to take, has a row here

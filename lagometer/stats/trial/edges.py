@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lagometer.stats.trial.absence import after_kept_calls, connected, each_call_once, is_partial
+from lagometer.stats.trial.absence import after_kept_calls, connected, each_call_once, is_cut, is_partial
 from lagometer.stats.trial.chains import chain_rows
 from lagometer.stats.trial.clocks import Times, clock_offsets
 from lagometer.stats.trial.rows import (
@@ -217,6 +217,10 @@ def _absent(
         under_way = (weight == 0) & (missing > newest)
         if is_partial(facts.edges[last]) and facts.edges[last].leaves:
             under_way[:] = False  # the edge to whoever took its place has them
+        if newest != NOWHERE and is_cut(
+            (facts.edges[number] for number in upstream), int(table.records["publish_ns"][begin + newest])
+        ):
+            under_way[:] = False
         counted = (weight > 0) | under_way
         messages_absent.append(begin + missing[counted])
         outcomes.append(np.where(under_way, CENSORED, worst_codes(weight))[counted].astype(np.int8))

@@ -88,6 +88,34 @@ def test_what_is_sent_after_it_left_is_not_lost_and_the_others_may_notice() -> N
     assert stays["joining_gap_max_ns"] is None
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_nobody_was_there_to_pass_on_is_not_under_way(restarts: bool) -> None:
+    """A relay takes six messages, passes five on and leaves. Another one may take its place."""
+    trial = SmallTrial()
+    taken, passed = trial.edge(0, "source", "relay"), trial.edge(1, "relay", "sink")
+    again = [trial.edge(0, "source", "relay-again"), trial.edge(2, "relay-again", "sink")] if restarts else []
+    for sequence in range(10):
+        sent_ns = T + 10_000 * sequence
+        trial.send(0, sequence, sent_ns)
+        if sequence < 6:
+            trial.take(taken, sequence, sent_ns + 100)
+        if sequence < 5:
+            trial.send(1, sequence, sent_ns + 200, causes=((0, sequence),))
+            trial.take(passed, sequence, sent_ns + 300)
+        if again and sequence >= 8:
+            trial.take(again[0], sequence, sent_ns + 100)
+            trial.send(2, sequence - 8, sent_ns + 200, causes=((0, sequence),))
+            trial.take(again[1], sequence - 8, sent_ns + 300)
+    trial.edges[0] = replace(taken, receiver_left_ns=T + 52_000)
+    trial.edges[1] = replace(passed, sender_left_ns=T + 52_000)
+    if again:
+        trial.edges[2] = replace(again[0], receiver_joined_ns=T + 75_000)
+        trial.edges[3] = replace(again[1], sender_joined_ns=T + 75_000)
+    facts = trial.facts({0}, {"sink"})
+    whole = row(summarise(samples(trial.lanes(), facts), facts), "end-to-end")
+    assert (whole["n"], whole["lost"], whole["censored"]) == (7 if restarts else 5, 0, 0)
+
+
 @pytest.mark.parametrize(("sent", "valid"), [(50, True), (20, False)])
 def test_a_rate_is_not_missed_for_those_who_were_not_there(sent: int, valid: bool) -> None:
     """A subscriber that leaves is the first, and the only one: the source's own word counts then."""
