@@ -66,6 +66,7 @@ def trial_facts(
             start_order(cell, outcome.workers),
         ),
         chains=chain_specs(cell.graph),
+        bridges=frozenset(cell.bridges),
         source_streams=cell.graph.source_streams(),
         sink_edges=cell.graph.sink_edges(),
         closed_loop=cell.graph.closed_loop,

@@ -5,12 +5,13 @@ By the definitions of Betz et al. 2024: *communication* runs from publishing unt
 begins; *computation* from there until the callback publishes, or to its end if it is the last; *idle* from
 the end of a subscription's callback until the callback begins that uses its data (of a timer, or of another
 subscription). Each part begins where the one before ends, so together they are the time from the first
-publish to the end of the last callback.
+publish to the end of the last callback. A bridge between domains or adapters is part of the way: the time in
+it is communication.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,9 +56,9 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
     number_of = {edge.name: number for number, edge in enumerate(facts.edges)}
     numbers = [number_of[name] for name in chain.edges]
     edges = [rows[number] for number in numbers]
-    streams = [facts.edges[number].stream for number in numbers]
-    way = _follow(edges, streams, table)
-    absent, outcome = _absent(edges, [facts.edges[number] for number in numbers], table, way.first)
+    specs = [facts.edges[number] for number in numbers]
+    way = _follow(edges, specs, table, facts.bridges)
+    absent, outcome = _absent(edges, specs, table, way.first)
     last = edges[-1]
     late = overtaken(table.records["sequence"][way.first], np.zeros(len(way.first), dtype=np.int64))
     unknown = np.full(len(absent), UNKNOWN_NS, dtype=np.int64)
@@ -79,7 +80,9 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
     )
 
 
-def _follow(edges: Sequence[EdgeRows], streams: Sequence[int], table: SentTable) -> _Way:
+def _follow(
+    edges: Sequence[EdgeRows], specs: Sequence[EdgeSpec], table: SentTable, bridges: Collection[str]
+) -> _Way:
     """Goes back from each message taken on the last edge and adds up the parts."""
     last = np.flatnonzero(edges[-1].outcome == DELIVERED)
     last = last[np.argsort(edges[-1].taken[last], kind="stable")]
@@ -91,19 +94,24 @@ def _follow(edges: Sequence[EdgeRows], streams: Sequence[int], table: SentTable)
     known = np.ones(len(last), dtype=np.bool_)
     for number in range(len(edges) - 2, -1, -1):
         edge = edges[number]
-        cause = cause_on(table, message, streams[number])
+        cause = cause_on(table, message, specs[number].stream)
         arrival = _arrivals(edge, len(table.records))[cause]  # NOWHERE is the last, which did not arrive
         arrived = np.flatnonzero(arrival != NOWHERE)
         last, message, cause, taken = last[arrived], message[arrived], cause[arrived], arrival[arrived]
         communication, computation, idle = communication[arrived], computation[arrived], idle[arrived]
         known = known[arrived]
         sent = table.records[message]
+        communication -= table.records["publish_ns"][cause]
+        if specs[number].receiver in bridges:
+            communication += sent["publish_ns"]
+            message = cause
+            continue
         started, handled = started_ns(edge.received)[taken], edge.received["handled_ns"][taken]
         waited = np.maximum(sent["publish_ns"] - sent["callback_ns"].astype(np.int64) - handled, 0)
         known &= sent["callback_ns"] > 0
         idle += waited
         computation += sent["publish_ns"] - started - waited
-        communication += started - table.records["publish_ns"][cause]
+        communication += started
         message = cause
     unknown = np.full(len(last), UNKNOWN_NS, dtype=np.int64)
     parts = ChainParts(communication, np.where(known, computation, unknown), np.where(known, idle, unknown))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from small_trial import SmallTrial
@@ -142,6 +144,27 @@ def test_half_a_round_trip_leaves_out_the_echo_and_any_offset_of_its_clock() -> 
         facts = facts.__class__(**{**facts.__dict__, "drain_end_ns": 0})
         rows = samples(trial.lanes(), facts).filter(pl.col("edge") == "way")
         assert chain_columns(rows, returns=True)["half_round_trip_mean_ns"] == (200 - 100) / 2
+
+
+def test_a_message_in_a_bridge_is_still_on_its_way() -> None:
+    """Ping, a bridge that takes 30 each way, and a pong that takes 100, all on one clock: 200 in all."""
+    trial = SmallTrial()
+    legs = ("ping→bridge", "bridge→pong", "pong→bridge", "bridge→ping")
+    edges = [trial.edge(stream, *leg.split("→")) for stream, leg in enumerate(legs)]
+    edges[2] = trial.edges[2] = replace(edges[2], reader=1)
+    trial.received_rows[(edges[2].receiver_node, 1)] = []
+    at_ns = T
+    for stream, stay_ns in enumerate((0, 30, 100, 30)):
+        causes = ((stream - 1, 0),) if stream else ()
+        trial.send(stream, 0, at_ns + stay_ns, causes=causes, callback_ns=stay_ns)
+        trial.take(edges[stream], 0, at_ns + stay_ns + 10, handled_ns=at_ns + stay_ns + 15)
+        at_ns += stay_ns + 10
+    chain = ChainSpec("way", legs, returns=True)
+    facts = trial.facts({0}, {"ping"}, chains=(chain,), bridges=frozenset({"bridge"}))
+    rows = samples(trial.lanes(), facts).filter(pl.col("edge") == "way")
+    assert rows["communication_ns"].to_list() == [4 * 10 + 2 * 30]
+    assert rows["computation_ns"].to_list() == [100 + 5]
+    assert chain_columns(rows, returns=True)["half_round_trip_mean_ns"] == (200 - 100) / 2
 
 
 def test_records_without_the_begin_of_the_callback_have_no_parts_but_communication() -> None:
