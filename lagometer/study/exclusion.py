@@ -133,8 +133,8 @@ def _topic(
 
 
 def _unknown_senders(topic: str, graph: Graph) -> Iterator[str]:
-    """Why a subscriber can't know the publisher of a message that does not name it: it knows only the one that
-    it waits for."""
+    """Why a subscriber can't know the publisher of a message that does not name it: it knows only the one
+    that it waits for."""
     streams = [graph.streams[number] for number in graph.streams_on(topic)]
     if len(streams) > 1:
         yield f"{len(streams)} nodes publish '{topic}'"

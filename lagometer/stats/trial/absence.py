@@ -26,12 +26,14 @@ def is_partial(edge: EdgeSpec) -> bool:
 
 
 def is_cut(edges: Iterable[EdgeSpec], newest_ns: int) -> bool:
-    """Whether a node on the way of a chain left for good: nothing that was published after it left reached the
-    end. Then nothing that arrived wherever it went is still under way.
+    """Whether a node on the way of a chain left for good: nothing that was published after it left reached
+    the end. Then nothing that arrived wherever it went is still under way.
 
     newest_ns: when the newest message that reached the end was published.
     """
-    left_ns = min((edge.receiver_left_ns for edge in edges if edge.receiver_left_ns is not None), default=None)
+    left_ns = min(
+        (edge.receiver_left_ns for edge in edges if edge.receiver_left_ns is not None), default=None
+    )
     return left_ns is not None and newest_ns < left_ns
 
 

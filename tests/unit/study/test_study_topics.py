@@ -318,12 +318,13 @@ def test_a_payload_without_an_envelope_needs_one_publisher(tmp_path: Path) -> No
 
 def test_a_payload_without_an_envelope_needs_a_publisher_that_is_there_first(tmp_path: Path) -> None:
     """Its subscriber waits for nobody then, so it could not say whose the message is."""
-    nodes = "  a: {{trigger: timer, publishes: [x], start: {}}}\n  b: {{trigger: any, subscribes: [x], start: {}}}\n"
-    late = "nodes:\n" + nodes.format("20ms", "10ms")
+    a, b = "{{trigger: timer, publishes: [x], start: {}}}", "{{trigger: any, subscribes: [x], start: {}}}"
+    nodes = f"nodes:\n  a: {a}\n  b: {b}\n"
+    late = nodes.format("20ms", "10ms")
     found, _, _ = expansion(tmp_path, late, adapter="shm", payload="15B")
     assert "15B does not say who sent it, and a, which publishes 'x', joins after" in found.excluded[0].reason
     assert expansion(tmp_path, late, adapter="shm", payload="16B")[0].cells
-    in_time = "nodes:\n" + nodes.format("10ms", "10ms")
+    in_time = nodes.format("10ms", "10ms")
     assert expansion(tmp_path, in_time, adapter="shm", payload="15B")[0].cells
 
 
