@@ -80,7 +80,7 @@ class Size:
 
 
 WHOLE = Size(200, ADAPTERS, STEADY_ADAPTERS, 60, PICK_BLOCKS, PILOT_BLOCKS, EFFECT)
-SMOKE = Size(2, ("shm", "udp"), ("shm", "udp"), 1, 6, 10, SMOKE_EFFECT, 8)
+SMOKE = Size(1, ("shm", "udp"), ("shm",), 1, 6, 6, SMOKE_EFFECT, 8)
 
 
 def valid_blocks(campaign: Campaign) -> list[Block]:

@@ -2,8 +2,9 @@
 """Lateness caused by lagometer: the share of sends more than 100 µs late in a graph of 191 nodes, minus that
 of a program that only sleeps until the same times, in as many threads or processes; both in turn.
 
-The graph has 95 nodes with a timer. One node receives from each, two from the first. Passes if the difference
-is below one percentage point, on the adapters null (one process) and shm (a process for each node).
+The graph has 95 nodes with a timer. One node receives from each, two from the first; these have no
+counterpart in the program, since they do not sleep until a time. Passes if the difference is below one
+percentage point, on the adapters null (one process) and shm (a process for each node).
 """
 
 from __future__ import annotations

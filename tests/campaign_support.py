@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 from needs import need
 
+from lagometer.run.worker.outcome import PHASES
 from lagometer.study.factors import FACTORS
 
 MARK = "LAGOMETER_TEST_MARK"
@@ -271,10 +272,22 @@ def run_campaigns(
         again = (*MACHINE_STOOD_STILL, *forgive)
         others = [reason for each in missed for reason in each["reasons"] if not reason.startswith(again)]
         assert not others, missed
+        check_phases(outs[-1])
         if not missed:
             return outs
         globs = [word for each in missed for word in ("--select", each["cell"])]
     raise AssertionError(missed)
+
+
+def check_phases(directory: Path) -> None:
+    """Asserts that each valid trial went through every phase in its order; one out of order lasts 0 s.
+
+    The tear-down may end while the conductor still takes in the drain's records.
+    """
+    for entry in journal(directory):
+        phases_s = entry["phases_s"]
+        assert not entry["valid"] or tuple(phases_s) == PHASES, phases_s
+        assert not entry["valid"] or all(phases_s[phase] for phase in PHASES[:-1]), phases_s
 
 
 def programs(build: Path) -> dict[str, str]:

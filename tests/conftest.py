@@ -5,22 +5,19 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import needs
 import pytest
 import seats
+import turns
 
 # Our commands write as a user's do: buffered, so that what can't be written in the end is noticed.
 os.environ.pop("PYTHONUNBUFFERED", None)
 # A shell lets a job in the background ignore SIGINT, and our commands would go on doing so.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-TURNS = 3  # after so many commits all that is marked `by_turn` was run
 
 
 def _program_folder(folder: Path) -> Path:
@@ -43,13 +40,14 @@ def guard_build() -> Path:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first, so that in the end no test is left alone; of crossed tests every other one, and of
-    those that are alike for many adapters or cases a third, by turns."""
+    those that are alike for many adapters or cases a part, by turns."""
     asked_for = any("::" in word for word in config.args)  # a test by its name
     if "LAGOMETER_LONG" not in os.environ and not asked_for:
-        turn = _turn_of_commit()
-        left_out = [item for item in items if _is_black(item) or _waits(item, turn)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        left_out = {item for item in items if _is_black(item)}
+        white = [item for item in items if item not in left_out]
+        left_out |= turns.left_to_others(white, turns.turn_of_commit())
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
     items[:] = seats.long_first(items, seats.durations())
 
 
@@ -57,21 +55,6 @@ def _is_black(item: pytest.Item) -> bool:
     """In a chessboard's pattern over the parameters of a test that is marked as `crossed`."""
     callspec = getattr(item, "callspec", None)
     return item.get_closest_marker("crossed") is not None and sum(callspec.indices.values()) % 2 == 1
-
-
-def _waits(item: pytest.Item, turn: int) -> bool:
-    """Whether a test that is marked `by_turn` is left to one of the next commits."""
-    marked = item.get_closest_marker("by_turn") is not None and hasattr(item, "callspec")
-    return marked and (zlib.crc32(item.nodeid.encode()) + turn) % TURNS != 0
-
-
-def _turn_of_commit() -> int:
-    """How many commits there are, or LAGOMETER_TURN; 0 outside of a repository."""
-    if "LAGOMETER_TURN" in os.environ:
-        return int(os.environ["LAGOMETER_TURN"])
-    command = ("git", "-C", str(Path(__file__).parent), "rev-list", "--count", "HEAD")
-    counted = subprocess.run(command, capture_output=True, text=True, check=False)
-    return int(counted.stdout) if counted.returncode == 0 else 0
 
 
 @pytest.hookimpl(hookwrapper=True)

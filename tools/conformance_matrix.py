@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the conformance matrix into docs/adapters/matrix.md from results of `lagometer conformance --json`.
 
-python tools/conformance_matrix.py [RESULT.json ...]   keeps the rows of adapters that did not run again
-python tools/conformance_matrix.py --check             exit 1 if the table does not match the tree
+python tools/conformance_matrix.py [RESULT.json ...]
+    keeps the rows of adapters that did not run again; exit 1 if an ability fails that did not fail before
+python tools/conformance_matrix.py --check
+    exit 1 if the table does not match the tree
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, f
     rows_of,
     stale_in_form,
     stale_in_verdicts,
+    worse,
     write_asks,
     write_manuals,
     write_table,
@@ -63,7 +66,8 @@ def main(arguments: list[str]) -> int:
         if problems:
             print("run `python tools/conformance_matrix.py` (or `make conformance`)", file=sys.stderr)
         return 1 if problems else 0
-    rows = merged(read_table(text), {}, adapters)
+    before = merged(read_table(text), {}, adapters)
+    rows = before
     reasons = read_reasons(text)
     for name in arguments:
         read = json.loads(Path(name).read_text(encoding="utf-8"))
@@ -72,7 +76,10 @@ def main(arguments: list[str]) -> int:
     page = write_table(text, rows, reasons)
     PAGE.write_text(write_manuals(page, manuals_of_the_tree()), encoding="utf-8")
     ASKS_PAGE.write_text(write_asks(ASKS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    return 0
+    problems = worse(before, rows)
+    for problem in problems:
+        print(f"docs/adapters/matrix.md: worse than before: {problem}", file=sys.stderr)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

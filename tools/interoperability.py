@@ -2,7 +2,7 @@
 """Runs each pair of middleware that may match, with ROS 2 messages, and writes docs/INTEROPERABILITY.md.
 
 python tools/interoperability.py [--out DIR] [--only PARTY]... [--with PARTY] [--kind TYPE]...
-    keeps the results of pairs that did not run again
+    keeps the results of pairs that did not run again; exit 1 if a pair fails that worked before
 python tools/interoperability.py --check
     exit 1 if the page does not match the results, or the adapters
 """
@@ -32,6 +32,7 @@ from lagometer.conformance.interoperability import (  # noqa: E402  (the checkou
     pairs,
     study_of,
     verdicts_of,
+    worse,
     write_party,
 )
 from lagometer.conformance.interoperability_page import contradictions, page  # noqa: E402
@@ -126,13 +127,16 @@ def main(arguments: Sequence[str]) -> int:
     parties = [party for party in PARTIES if given.only is None or party.name in given.only]
     verdicts, versions = kept()
     new_verdicts, new_versions = run(parties, given.kind or KINDS, given.out, given.with_party)
+    problems = worse(verdicts, new_verdicts)
     verdicts |= new_verdicts
     ordered = {pair: verdicts[pair] for pair in pairs(PARTIES) if pair in verdicts}
     versions |= new_versions
     text = json.dumps(as_json(ordered, versions), indent=1, ensure_ascii=False)
     KEPT.write_text(text + "\n", encoding="utf-8")
     PAGE.write_text(page(ordered, versions, PARTIES), encoding="utf-8")
-    return 0
+    for problem in problems:
+        print(f"docs/{PAGE.name}: worse than before: {problem}", file=sys.stderr)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

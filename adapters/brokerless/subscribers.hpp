@@ -44,6 +44,13 @@ class Subscribers {
     }
   }
 
+  /// Whether one of those that were found is still there. [thread: any]
+  [[nodiscard]] bool anyone() {
+    const std::scoped_lock lock(mutex_);
+    return std::any_of(connected_.begin(), connected_.end(),
+                       [](const Connected& each) { return rendezvous::locked_by_other(each.announcement.get()); });
+  }
+
  private:
   struct Connected {
     std::string name;  // of the announcement; known names are not checked again

@@ -75,8 +75,10 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
 
 lagometer_status Writer::commit(const lagometer_message&) {
   if (kind_ != Kind::topic) address_message();
-  // A PUB socket never waits: if a queue is full, it drops the oldest message.
-  const bool waits = kind_ == Kind::topic || endpoint_.reliable;
+  // A PUB socket never waits: if a queue is full, it drops the oldest message. A client doesn't wait for a server that
+  // is not there.
+  const bool alone = kind_ == Kind::client && socket_->connections() == 0;
+  const bool waits = kind_ == Kind::topic || (endpoint_.reliable && !alone);
   const int error = nng_sendmsg(socket_->get(), message_.get(), waits ? 0 : static_cast<int>(NNG_FLAG_NONBLOCK));
   if (error != 0) {
     message_.reset();

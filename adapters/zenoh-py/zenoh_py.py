@@ -182,13 +182,13 @@ class ZenohContext:
         return {"settings": settings, "paste": paste, "transport": transport}
 
     def close(self) -> None:
-        """Ends the session, then returns the place in the folder."""
+        """Ends the session, then empties the place in the folder."""
         for reader in self._readers:
             reader.close()
         with contextlib.suppress(zenoh.ZError):
             self._session.close()
         with contextlib.suppress(OSError):
-            self._place.unlink()
+            self._place.write_text("")
 
     def _key(self, endpoint: EndpointConfiguration) -> str:
         return f"{self._domain}/{endpoint.topic}"
@@ -473,8 +473,9 @@ def _free_endpoint(transport: str, folder: Path, address: str) -> str:
 
 
 def _take_place(folder: Path, endpoint: str) -> tuple[Path, list[str]]:
-    """The first free place among a domain's peers, and where earlier ones listen: so each pair has one link,
-    whoever comes first."""
+    """The next place among a domain's peers, and where earlier ones listen: so each pair has one link,
+    whoever comes first. The place of a peer that has left stays taken, and is empty: in a free place before
+    others, a new peer would have no link to these."""
     draft = folder / _unique(".draft")
     draft.write_text(endpoint)  # a link makes the file appear complete, and fails if the place is taken
     try:
@@ -483,8 +484,7 @@ def _take_place(folder: Path, endpoint: str) -> tuple[Path, list[str]]:
             try:
                 os.link(draft, place)
             except FileExistsError:
-                with contextlib.suppress(FileNotFoundError):  # its peer has left since
-                    before.append(place.read_text())
+                before += filter(None, [place.read_text()])
             else:
                 return place, before
         raise AdapterError(f"{NAME}: more than {MEMBERS_MAX} peers in {folder}")

@@ -84,14 +84,28 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
 }
 
 lagometer_status Writer::commit(const lagometer_message&) {
+  if (kind_ == Kind::client) return commit_request();
   const std::scoped_lock lock(socket_mutex_);
   if (kind_ == Kind::topic) return commit_to_topic();
-  const bool sent = kind_ == Kind::server ? send_reply() : send(endpoint_.reliable ? 0 : ZMQ_DONTWAIT);
-  if (kind_ == Kind::client) line_->note_arrivals();
-  if (sent) return LAGOMETER_OK;
+  return send_reply() ? LAGOMETER_OK : reject();
+}
+
+lagometer_status Writer::reject() {
   message_.clear();
   rejected_.fetch_add(1, std::memory_order_relaxed);
   return LAGOMETER_REJECTED;
+}
+
+/// Waits for room, but not for a server that is not there: while it waits nobody can connect to the one that comes.
+lagometer_status Writer::commit_request() {
+  const auto sent = [this](int flags) {
+    const std::scoped_lock lock(socket_mutex_);
+    const bool accepted = send(flags);
+    line_->note_arrivals();
+    return accepted;
+  };
+  if (sent(ZMQ_DONTWAIT)) return LAGOMETER_OK;
+  return endpoint_.reliable && subscribers_.anyone() && sent(0) ? LAGOMETER_OK : reject();
 }
 
 void Writer::answer(const lagometer_sample& request) {
@@ -129,9 +143,7 @@ lagometer_status Writer::commit_to_topic() {
     socket_->put(ZMQ_XPUB_NODROP, 1);
     if (sent) return LAGOMETER_OK;
   }
-  message_.clear();
-  rejected_.fetch_add(1, std::memory_order_relaxed);
-  return LAGOMETER_REJECTED;
+  return reject();
 }
 
 /// Returns false if there is no room.

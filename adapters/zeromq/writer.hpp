@@ -40,6 +40,8 @@ class Writer {
   bool send(int flags);
   bool send_reply();
   lagometer_status commit_to_topic();
+  lagometer_status commit_request();
+  lagometer_status reject();
 
   Context& context_;
   Kind kind_;

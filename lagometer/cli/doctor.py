@@ -35,7 +35,7 @@ def command(
         typer.Option(
             "--hosts",
             metavar="FILE",
-            help="Look at the hosts of a study, or of a file with `hosts:`, and at the way between each two.",
+            help="Look at the hosts of a study, or of a file with `hosts:`, and the path between each pair.",
             show_default=False,
         ),
     ] = None,

@@ -29,7 +29,7 @@ def command(
     b: Annotated[str, typer.Argument(metavar="B", help="As A; `:CELL` is in A's folder.")],
     json: JsonFlag = False,
 ) -> None:
-    """Say where along the way two cells differ, by how much each part differs, and what else differs.
+    """Say where on a message's path two cells differ, by how much in each part, and what else differs.
 
     The parts are measured and add up. The other listed differences (settings, CPUs, wake-ups, bytes) are not
     necessarily the cause.
@@ -109,7 +109,7 @@ def _render(explanation: Explanation, console: Console, marks: Sequence[str]) ->
     if explanation.parts:
         _render_parts(explanation, console)
     else:
-        console.print("no common stamps: the way of the messages can't be split into parts", style="yellow")
+        console.print("no common stamps: the path of the messages can't be split into parts", style="yellow")
     _render_differences("factors", explanation.factors, console)
     _render_differences("settings", explanation.settings, console)
     _render_differences("machine, build and study", explanation.environment, console)

@@ -51,7 +51,7 @@ def command(
 ) -> None:
     """Write a campaign in a format that other tools read.
 
-    `perfetto` writes messages as they went, thread by thread and layer by layer, for ui.perfetto.dev.
+    `perfetto` writes the path of messages, thread by thread and layer by layer, for ui.perfetto.dev.
 
     Example: lagometer export out/tiny --format csv --out tables
 

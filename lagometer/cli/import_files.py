@@ -31,12 +31,12 @@ def command(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="Of the files; guessed from their content without it. A name that is not known lists those "
-            "that are.",
+            help="The format of the files; detected from their content if not given. An unknown name lists "
+            "the known ones.",
         ),
     ] = None,
     unit: Annotated[
-        Unit | None, typer.Option("--unit", help="Of the values, where the files don't name it.")
+        Unit | None, typer.Option("--unit", help="The unit of the values, if the files don't name it.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:

@@ -41,7 +41,7 @@ def command(
     ] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Say how old the messages of a topic are when they arrive, how regular they come, and how many are lost.
+    """Say how old a topic's messages are when they arrive, how regularly they come, and how many are lost.
 
     It subscribes to a running ROS 2 or DDS system over any RTPS middleware, with what the first writer
     offers, and decodes nothing. Age is counted from the source time stamp of the middleware, and from

@@ -40,6 +40,7 @@ def command(
     cpus: one_cell.Cpus = None,
     network: one_cell.Network = None,
     domain: one_cell.Domain = None,
+    bridge: one_cell.Bridge = None,
     security: one_cell.Security = None,
     interference: one_cell.Interference = None,
     tuning: one_cell.Tuning = None,

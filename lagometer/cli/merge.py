@@ -18,7 +18,7 @@ def command(
 ) -> None:
     """Join campaigns of one study into a new folder; the sources stay as they are.
 
-    Where they come from several machines, `machine` becomes a factor of every cell. Trials of the
+    If they come from several machines, `machine` becomes a factor of every cell. Trials of the
     same machine are renumbered, and a trial that two of the folders contain is taken once.
 
     Example: lagometer merge out/robot-a out/robot-b --out out/both

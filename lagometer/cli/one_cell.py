@@ -35,6 +35,7 @@ FACTORS = (
     "cpus",
     "network",
     "domain",
+    "bridge",
     "security",
     "interference",
     "tuning",
@@ -77,11 +78,14 @@ Instances = Annotated[str | None, option("instances", "N", "none, or how many in
 Dispatch = Annotated[str | None, option("dispatch", "MODE", "listener, waitset, poll.")]
 Touch = Annotated[str | None, option("touch", "MODE", "header, write, read, write+read.")]
 Profile = Annotated[str | None, option("profile", "NAME", "default, matched.")]
-Placement = Annotated[str | None, option("placement", "WHERE", "process-per-node, single-process.")]
+Placement = Annotated[
+    str | None, option("placement", "WHERE", "process-per-node, single-process, processes-N.")
+]
 Scheduling = Annotated[str | None, option("scheduling", "POLICY", "other, fifo.")]
 Cpus = Annotated[str | None, option("cpus", "CPUS", "CPUs: any, spread, or numbers like 0,1.")]
 Network = Annotated[str | None, option("network", "WHERE", "private, host.")]
 Domain = Annotated[str | None, option("domain", "N", "Domain number.")]
+Bridge = Annotated[str | None, option("bridge", "NAME", "Between domains: none, ddsrouter, …")]
 Interference = Annotated[
     str | None, option("interference", "LOAD", "none, cpu-2, memory, cache, io, network.")
 ]
@@ -103,7 +107,7 @@ def study_of_one_cell(name: str, options: Mapping[str, Any], **more: str) -> dic
         "warmup": options["warmup"],
         "matrix": {
             "adapter": adapter,
-            **{factor: factors[factor] for factor in FACTORS if factors[factor] is not None},
+            **{factor: value for factor in FACTORS if (value := factors.get(factor)) is not None},
         },
         **more,
     }

@@ -62,7 +62,7 @@ def command(
     """Print the cells of a study, what is excluded and why, and the predicted time.
 
     The time is based on an earlier campaign in the folder, if there is one: what its trials took beyond their
-    phases, and for a study with `precision` how far they spread. --detect uses it, too, to say how many
+    phases, and for a study with `precision` how much they vary. --detect uses it, too, to say how many
     trials of each campaign `compare` needs to find a change with 95 % probability.
 
     Example: lagometer plan studies/tiny.yaml --select '*/64B/*'

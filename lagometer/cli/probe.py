@@ -39,23 +39,23 @@ LIVE_CALLS_MAX = 100_000  # beyond this, reading all of them every second would 
 def command(
     words: Annotated[list[str], typer.Argument(metavar="-- COMMAND…", help="The program and its arguments.")],
     out: NewFolder = DEFAULT_OUT,
-    name: Annotated[str | None, option("name", "NAME", "Of the cells; the program's without it.")] = None,
+    name: Annotated[str | None, option("name", "NAME", "Name of the cells. [the program's]")] = None,
     duration: Annotated[
         str | None, option("duration", "TIME", "End it after this time, as Ctrl-C does.")
     ] = None,
     warmup: Annotated[
-        str, option("warmup", "TIME", "Leave out so much after each edge's first message.")
+        str, option("warmup", "TIME", "Leave out this much after each edge's first message.")
     ] = "0s",
-    trials: Annotated[int, option("trials", "N", "Run it so often, one after the other.")] = 1,
-    room: Annotated[str, option("room", "SIZE", "Memory for the calls of each program, at most.")] = "64MiB",
+    trials: Annotated[int, option("trials", "N", "Run it this many times, one after the other.")] = 1,
+    room: Annotated[str, option("room", "SIZE", "Memory limit for each program's calls.")] = "64MiB",
     json: JsonFlag = False,
 ) -> int:
     """Run an unmodified program under the probe: topics, rates, loss, latency between processes, layers.
 
-    Everything that COMMAND starts is looked into, too: a launch file, a script. It runs until it ends, or
-    until Ctrl-C. Messages of Cyclone DDS and of Fast DDS 2 are followed, so of ROS 2 over either. The folder
-    is a campaign: show, report and compare read it. Exit code 3 if no message was seen to be taken. With
-    --json what COMMAND prints goes to standard error.
+    The probe also follows everything that COMMAND starts, such as a launch file or a script. It runs until
+    that ends, or until Ctrl-C. It sees messages of Cyclone DDS and Fast DDS 2, and of ROS 2 over either. The
+    folder is a campaign: show, report and compare read it. Exit code 3 if no message was seen to be taken.
+    With --json what COMMAND prints goes to standard error.
 
     Example: lagometer probe -- ros2 launch my_robot bringup.launch.py
 

@@ -110,7 +110,9 @@ def matrix(adapter: AdapterNames = None, json: JsonFlag = False) -> None:
 
 def short(qos: Qos) -> str:
     """The QoS as a user writes it."""
-    deadline = f",deadline={qos.deadline_ns // 1_000_000}ms" if qos.deadline_ns is not None else ""
+    from lagometer.units import format_duration
+
+    deadline = f",deadline={format_duration(qos.deadline_ns)}" if qos.deadline_ns is not None else ""
     return f"{qos.reliability},{qos.durability}{deadline}"
 
 

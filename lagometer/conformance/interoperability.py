@@ -219,6 +219,15 @@ def _stood_still(trial: _Trial) -> bool:
     return bool(trial.reasons) and all(reason.startswith(MACHINE_STOOD_STILL) for reason in trial.reasons)
 
 
+def worse(before: Verdicts, after: Verdicts) -> list[str]:
+    """The pairs that worked before and fail now, one line each."""
+    return [
+        f"{pair.publisher} to {pair.subscriber}, {pair.kind}: {verdict.why}"
+        for pair, verdict in after.items()
+        if verdict.verdict == FAILS and pair in before and before[pair].verdict == WORKS
+    ]
+
+
 def again(campaign: Campaign) -> list[str]:
     """The cells of a campaign that deserve another trial: all that did not work."""
     return [

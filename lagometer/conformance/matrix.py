@@ -171,6 +171,18 @@ def merged(
     return rows
 
 
+def worse(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> list[str]:
+    """The abilities that fail now and did not fail before, one line each; rows and abilities that never ran
+    before are not compared."""
+    fails, unrun = SIGNS["fail"], SIGNS["not-run"]
+    return [
+        f"{label}: {ability} was {old} and is {new}"
+        for label, cells in after.items()
+        for ability, old, new in zip(COLUMNS, before.get(label, ())[1:], cells[1:], strict=False)
+        if new == fails and old not in (fails, unrun)
+    ]
+
+
 def stale_in_form(text: str, adapters: Iterable[str]) -> list[str]:
     """What in the table does not match the existing abilities and adapters; empty if all does."""
     try:

@@ -21,7 +21,7 @@ import polars as pl
 from lagometer import __version__
 from lagometer.exchange.errors import ExchangeError
 from lagometer.exchange.tables import trials
-from lagometer.store.format import write_bytes_atomic
+from lagometer.store.format import APART, write_bytes_atomic
 from lagometer.store.reader import Campaign
 
 START = "---EXPERIMENT-START---"
@@ -120,7 +120,7 @@ def _loops(samples: pl.DataFrame) -> Iterator[list[str]]:
         .group_by("loop")
         .agg(
             received=delivered.sum(),
-            sent=(~pl.col("outcome").cast(pl.String).is_in(["rejected", "duplicate", "unmatched"])).sum(),
+            sent=(~pl.col("outcome").cast(pl.String).is_in(["rejected", *APART])).sum(),
             lost=(pl.col("outcome").cast(pl.String).is_in(["lost", "overwritten"])).sum(),
             data=pl.col("payload_bytes").filter(delivered).cast(pl.Int64()).sum(),
             least=arrived.min(),

@@ -15,6 +15,7 @@ import lagometer
 from lagometer.errors import CannotStore, Interrupted, NothingRunnable
 from lagometer.installation import worker_path
 from lagometer.run.adaptive import Stopping
+from lagometer.run.companions.bridges import bridge_processes
 from lagometer.run.devices import MachineSpeed, speed_for, speed_json
 from lagometer.run.events import EventLog
 from lagometer.run.interruption import Interruption
@@ -322,6 +323,7 @@ class CampaignRun:
                     "trials": study.of(cell).fewest_trials(),
                     **({"topics": _topics(cell)} if cell.graph.topics else {}),
                     **({"bridges": cell.bridges} if cell.bridges else {}),
+                    **({"bridge": _bridge(cell)} if cell.bridge is not None else {}),
                 }
                 for cell in self._assignment.cells
             ],
@@ -367,6 +369,18 @@ def _nothing_runnable(excluded: Sequence[Excluded]) -> NothingRunnable:
 def _most_trials(study: Study) -> int:
     """The upper limit of blocks. Cells of parts with fewer trials are not in the later blocks."""
     return max(part.most_trials() for part in study.parts.values() or (study,))
+
+
+def _bridge(cell: Cell) -> dict[str, Any]:
+    """The program between the domains of a cell: its processes, and the edges that it carries."""
+    assert cell.bridge is not None, "called for cells with one"
+    return {
+        "name": cell.bridge.name,
+        "title": cell.bridge.title,
+        "processes": list(bridge_processes(cell)),
+        "edges": [edge.name for edge in cell.edges_across],
+        "lacks": [lack.model_dump(exclude_defaults=True) for lack in cell.bridge.lacks],
+    }
 
 
 def _topics(cell: Cell) -> dict[str, dict[str, Any]]:

@@ -25,6 +25,8 @@ from lagometer.study.graph import Graph, Rule
 from lagometer.study.hosts import HERE, Host
 from lagometer.study.link_changes import steps_of
 
+FOREVER_NS = 2**63 - 1
+
 
 def trial_facts(
     cell: Cell,
@@ -56,7 +58,13 @@ def trial_facts(
         cell=cell.id,
         trial=trial,
         factors=cell.columns(),
-        edges=edge_specs(cell, _joined_ns(cell, outcome), outcome.begin_ns, clocks_of(outcome)),
+        edges=edge_specs(
+            cell,
+            _joined_ns(cell, outcome),
+            outcome.begin_ns,
+            clocks_of(outcome),
+            start_order(cell, outcome.workers),
+        ),
         chains=chain_specs(cell.graph),
         source_streams=cell.graph.source_streams(),
         sink_edges=cell.graph.sink_edges(),
@@ -226,20 +234,35 @@ def _join_startup_ns(cell: Cell, outcome: TrialOutcome) -> dict[str, dict[str, i
     return by_node
 
 
+def start_order(cell: Cell, workers: Sequence[WorkerOutcome]) -> list[str]:
+    """Returns the nodes in the order in which their processes had created their endpoints; the nodes of one
+    process, and those of processes that never did, in the workload's order."""
+    created_ns = {
+        worker.index: worker.startup_ns["participant"]
+        for worker in workers
+        if "participant" in worker.startup_ns
+    }
+    never = max(created_ns.values(), default=0) + 1
+    order = sorted(range(len(cell.workers)), key=lambda index: created_ns.get(index, never))
+    return [node for index in order for node in cell.workers[index]]
+
+
 def edge_specs(
     cell: Cell,
     joined_ns: Mapping[str, int] | None = None,
     begin_ns: int = 0,
     clocks: Mapping[str, str] | None = None,
+    order: Sequence[str] = (),
 ) -> tuple[EdgeSpec, ...]:
     """Returns every stream as each of its readers sees it.
 
     joined_ns: of the nodes that joined late; begin_ns: the common start; clocks: host → the host whose clock
-    it has.
+    it has; order: the nodes as they started, empty for the workload's order.
     """
     joined = joined_ns or {}
     left_ns = {node.name: begin_ns + node.stop_ns for node in cell.graph.nodes if node.stop_ns}
     graph, traffic = cell.graph, cell.traffic
+    calls_ns = _calls_ns(graph, begin_ns)
 
     def host_of(node: str) -> str:
         return cell.host_of.get(node, HERE)
@@ -247,7 +270,7 @@ def edge_specs(
     def clock_of(node: str) -> str:
         return (clocks or {}).get(host_of(node), "")
 
-    start_order = [node for nodes in cell.workers for node in nodes]
+    started = list(order) or start_order(cell, ())
     return tuple(
         EdgeSpec(
             name=edge.name,
@@ -261,7 +284,7 @@ def edge_specs(
             payload_bytes=traffic[edge.topic].payload_bytes,
             sizes_bytes=traffic[edge.topic].sizes_bytes,
             lifespan_ns=traffic[edge.topic].lifespan_ns,
-            receiver_start=start_order.index(edge.subscriber),
+            receiver_start=started.index(edge.subscriber),
             sender_host=host_of(edge.publisher),
             receiver_host=host_of(edge.subscriber),
             sender_clock=clock_of(edge.publisher),
@@ -272,9 +295,31 @@ def edge_specs(
             receiver_left_ns=left_ns.get(edge.subscriber),
             polled=cell.factors.dispatch == "poll",
             in_order=edge.stream not in graph.answered and traffic[edge.topic].instances <= 1,
+            called=edge.topic in graph.service_of,
+            calls_ns=calls_ns.get(edge.name),
         )
         for edge in graph.edges()
     )
+
+
+def _calls_ns(graph: Graph, begin_ns: int) -> dict[str, tuple[int, int]]:
+    """Returns, for the requests to a server that is not always there, or of such a client, from when until
+    when they belong to that server: to one that restarts, until it leaves; then to the one that replaces it.
+    """
+    lives = {node.name: node for node in graph.nodes}
+    times_ns = {}
+    for edge in graph.edges():
+        service, server = graph.service_of.get(edge.topic), lives[edge.subscriber]
+        if service is None or edge.topic != service.request:
+            continue
+        ends = (lives[edge.publisher], server)
+        if not any(node.start_ns or node.stop_ns for node in ends):
+            continue
+        from_ns = begin_ns + lives[server.again_of].stop_ns if server.again_of else 0
+        is_replaced = any(lives[other].again_of == server.name for other in service.servers)
+        until_ns = begin_ns + server.stop_ns if is_replaced else FOREVER_NS
+        times_ns[edge.name] = (from_ns, until_ns)
+    return times_ns
 
 
 def clocks_of(outcome: TrialOutcome) -> dict[str, str]:

@@ -18,7 +18,7 @@ from lagometer.store import format as form
 from lagometer.store.errors import CampaignError
 from lagometer.store.reader import Campaign, open_campaign
 from lagometer.study import Adapter, Cell, Study
-from lagometer.study.matrix import TRIAL_OVERHEAD_NS
+from lagometer.study.matrix import overhead_ns
 
 NS_PER_S = 1_000_000_000
 
@@ -51,7 +51,7 @@ class Experience:
     def overhead_of(self, cell: Cell) -> float:
         """The overhead of a trial of this cell. If it was never run, that of other adapters, or a typical
         one."""
-        usual_s = TRIAL_OVERHEAD_NS / NS_PER_S
+        usual_s = overhead_ns(cell) / NS_PER_S
         all_s = statistics.median(self.overhead_s.values()) if self.overhead_s else usual_s
         return self.overhead_s.get(cell.factors.adapter, all_s)
 

@@ -27,14 +27,16 @@ class Secured:
         """The outcome of the trial, with a reason for each participant that reports a different kind."""
         problems: dict[str, None] = {}
         for worker in outcome.workers:
-            settings = worker.ready.settings if worker.ready is not None else ()
-            # Workers describe their participants in the plan's order.
-            participants = [setting for setting in settings if setting.get("object") == "context"]
-            for kind, participant in zip(self.kinds[worker.index], participants, strict=False):
+            if worker.ready is None:
+                continue
+            # Workers describe their participants in the plan's order. One without a description is unsecured.
+            participants = [entry for entry in worker.ready.settings if entry.get("object") == "context"]
+            for place, kind in enumerate(self.kinds[worker.index]):
+                participant = participants[place] if place < len(participants) else {}
                 in_force = _security_of(participant.get("effective"))
                 if in_force != kind:
                     asked = f"security {kind} asked for, {in_force} in force"
-                    problems[f"not-in-force: {participant.get('adapter')}: {asked}"] = None
+                    problems[f"not-in-force: {participant.get('adapter', worker.name)}: {asked}"] = None
         return replace(outcome, reasons=(*self.reasons, *outcome.reasons, *problems))
 
 

@@ -73,10 +73,15 @@ def matches(cell: Cell, outcome: TrialOutcome) -> tuple[Match, ...]:
     # Messages within a process need not cross the loopback: judge them only if there are no others.
     crossing = [edge for edge in edges if worker_of[edge.publisher] != worker_of[edge.subscriber]]
     counted = crossing or list(edges)
-    loopback = _loopback_traffic(cell, outcome, counted) if evidence.private else None
-    links = _link_traffic(cell, outcome, hosts, worker_of)
+    bridged = cell.edges_across
+    judged = evidence.private and not bridged  # the bridge's own messages are in the counters, too
+    loopback = _loopback_traffic(cell, outcome, counted) if judged else None
+    links = _link_traffic(cell, outcome, hosts, worker_of) if not bridged else {}
     edge_matches = []
     for edge in edges:
+        if edge in bridged:  # what an adapter claims holds to the bridge, and from it
+            edge_matches.append(Match(edge.name, None, (), ""))
+            continue
         sender, receiver = worker_of[edge.publisher], worker_of[edge.subscriber]
         apart = hosts.apart(sender, receiver)
         claimed = _claimed(cell, outcome, sender, receiver, edge.topic, apart)

@@ -18,6 +18,7 @@ from lagometer.agent.isolation import directory_of
 from lagometer.agent.orders import Orders
 from lagometer.installation import probe_path, scheduler_path, worker_command, worker_path
 from lagometer.machine.tuning import Tuner
+from lagometer.run.companions.bridges import wanted_bridge
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
 from lagometer.run.companions.links import link_files, wanted_link
@@ -172,6 +173,7 @@ class TrialRunner:
             daemons=(
                 *wanted_link(cell, study.hosts, link.name, study.seed + trial, study.duration_ns, directory),
                 *(wanted_daemons(cell, self._adapters, directory, serving) if first else ()),
+                *wanted_bridge(cell, study.hosts, link.name, directory),
             ),
             load=wanted_load(study, cell, link.name, owner, number),
             leaves=self._leaves(local_plans, network, directory),
@@ -290,7 +292,10 @@ def _estimates(
     recovered = outage_recoveries(cell, outcome, samples)
     exchanges = exchanges_frame(known.exchanges)
     calls = calls_of(outcome, logs) if study.layers and study.scheduler else None
-    beside_samples = BesideSamples(stamps, layers, events, exchanges, resources, scheduler, calls, recovered)
+    beside_samples = BesideSamples(
+        *(stamps, layers, events, exchanges, resources, scheduler, calls, recovered),
+        log=cell.bridge is not None,  # it says there what it did not carry
+    )
     return samples, noted(summarise(samples, facts), steadiness), beside_samples
 
 

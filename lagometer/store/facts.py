@@ -49,11 +49,26 @@ class EdgeSpec:
 
     # False: replies of a service, or messages of several instances, overtake each other, even if reliable.
     in_order: bool = True
+    called: bool = False  # it carries the requests or the replies of a service
+    # Of requests, if the server or the client is not there all the time: from when until when calls of the
+    # client belong to this server, even if it was not there. None: the service is never away.
+    calls_ns: tuple[int, int] | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether its subscriber was there all the time, so that every message has a row."""
         return self.receiver_joined_ns is None and self.receiver_left_ns is None
+
+    @property
+    def joined_ns(self) -> int | None:
+        """When both its ends were there, if one of them joined after the common start."""
+        joined = (self.sender_joined_ns, self.receiver_joined_ns)
+        return max((time_ns for time_ns in joined if time_ns is not None), default=None)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether one of its ends did not stay to the end."""
+        return self.sender_left_ns is not None or self.receiver_left_ns is not None
 
     @property
     def one_clock(self) -> bool:

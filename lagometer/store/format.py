@@ -40,7 +40,12 @@ END_TO_END = "end-to-end"
 ARROW = "→"  # in the name of every edge, and of no chain
 
 PHASES = ("warm-up", "measure", "drain")
-OUTCOMES = ("delivered", "lost", "overwritten", "censored", "rejected", "duplicate", "unmatched")
+OUTCOMES = (
+    *("delivered", "lost", "overwritten", "censored", "rejected", "duplicate", "unmatched"),
+    "unanswered",
+)
+# Rows that are no message of their own, or a call that nobody could answer: not in counts of messages sent.
+APART = ("duplicate", "unmatched", "unanswered")
 
 ROW_GROUP_ROWS = 1 << 18  # of a file's parts, which readers read in parallel
 
@@ -166,6 +171,7 @@ COUNTS = (
     "corrupted",
     "resent",
     "unmatched",
+    "unanswered",
 )
 LOST_ORDER = ("p50", "p90", "p99", "p999")  # of latency with lost messages counted as infinite
 LATENCY_ORDER = ("min", "p25", "p50", "p75", "p90", "p99", "p999", "max")
@@ -219,6 +225,7 @@ FACTOR_TYPES: dict[str, pl.DataType] = {
     "cpus": pl.String(),
     "network": pl.String(),
     "domain": pl.Int64(),
+    "bridge": pl.String(),
     "security": pl.String(),
     "interference": pl.String(),
     "tuning": pl.String(),

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lagometer.study.graph import Graph, Group
+from lagometer.study.bridges import BridgeProgram
+from lagometer.study.graph import Edge, Graph, Group
 from lagometer.study.hosts import HERE
 from lagometer.study.links import Link
 from lagometer.study.payload import PayloadType
@@ -47,7 +48,7 @@ class Factors:
     dispatch: Literal["listener", "waitset", "poll"] = "waitset"
     touch: Literal["header", "write", "read", "write+read"] = "write+read"
     profile: Literal["default", "matched"] = "default"
-    placement: Literal["process-per-node", "single-process", "groups"] = "process-per-node"
+    placement: str = "process-per-node"
     participants: Literal["per-process", "per-node"] = "per-process"
     threads: Literal["per-node", "per-process"] = "per-node"
     start: Literal["matched", "subscriber-first", "publisher-first"] = "matched"
@@ -55,6 +56,7 @@ class Factors:
     cpus: str = "any"
     network: Literal["private", "host"] = "private"
     domain: int = 0
+    bridge: str = "none"
     security: SecurityKind = "none"
     interference: str = "none"
     tuning: Literal["none", "latency"] = "none"
@@ -103,7 +105,8 @@ class Cell:
     its nodes' names; traffic: what each topic of the graph carries; groups: each worker's group in the
     workload, None if it has none; options: adapter → option → value, the variant's over the study's;
     environment: variables that the variant sets for the workers; host_of: node → host, each `here` without
-    hosts; link: emulated between the hosts, or on the loopback of one host, None for none.
+    hosts; link: emulated between the hosts, or on the loopback of one host, None for none; bridge: the
+    program that carries topics to another domain, None for none.
     """
 
     id: str
@@ -117,6 +120,7 @@ class Cell:
     environment: Mapping[str, str] = field(default_factory=dict)
     host_of: Mapping[str, str] = field(default_factory=dict)
     link: Link | None = None
+    bridge: BridgeProgram | None = None
 
     def columns(self) -> dict[str, object]:
         """The factors as the columns of cells.parquet: null where the study neither varies nor sets one.
@@ -152,9 +156,11 @@ class Cell:
         """The nodes that forward messages to another domain or adapter, and the worker that each is in."""
         worker_by_node = {}
         for rule in self.graph.rules:
+            read = [self.traffic[topic] for topic in rule.reads]
+            written = [self.traffic[topic] for topic in rule.writes]
             sides = [
-                {(self.traffic[topic].adapter, self.traffic[topic].domain) for topic in topics}
-                for topics in (rule.reads, rule.writes)
+                {(traffic.adapter, traffic.subscriber_domain) for traffic in read},
+                {(traffic.adapter, traffic.domain) for traffic in written},
             ]
             if rule.trigger != "timer" and all(sides) and sides[0] != sides[1]:
                 worker_by_node[rule.node] = next(
@@ -163,6 +169,33 @@ class Cell:
                     if rule.node in nodes
                 )
         return worker_by_node
+
+    @property
+    def across(self) -> dict[str, Traffic]:
+        """The topics that a bridge carries to another domain."""
+        return {
+            topic: traffic for topic, traffic in self.traffic.items() if traffic.domain_across is not None
+        }
+
+    @property
+    def edges_across(self) -> tuple[Edge, ...]:
+        """The edges of these topics."""
+        across = self.across
+        return tuple(edge for edge in self.graph.edges() if edge.topic in across) if across else ()
+
+    def domain_host(self, domain: int) -> str:
+        """The host of the bridge's process in a domain: the first with a node that a bridged topic has
+        there."""
+        nodes = [
+            node
+            for edge in self.edges_across
+            for node, where in (
+                (edge.publisher, self.traffic[edge.topic].domain),
+                (edge.subscriber, self.traffic[edge.topic].subscriber_domain),
+            )
+            if where == domain
+        ]
+        return self.host_of.get(nodes[0], HERE) if nodes else HERE
 
     def worker_host(self, worker: int) -> str:
         """The host that a worker runs on, which is the host of its nodes."""

@@ -11,39 +11,31 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from lagometer import units
 from lagometer.study.adapter import Adapter
+from lagometer.study.bridge_reasons import not_bridged
 from lagometer.study.cell import Cell, Factors
 from lagometer.study.daemons import daemons_in_use, missing_daemons
 from lagometer.study.device_rules import device_reasons
 from lagometer.study.graph import Graph
-from lagometer.study.hosts import SSH, Host, divided
+from lagometer.study.hosts import SSH, divided
 from lagometer.study.interference import NONE as NO_LOAD
 from lagometer.study.interference import host_named, missing_program
 from lagometer.study.links import link_reasons, too_many_changes
+from lagometer.study.option_libraries import missing_libraries
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
 from lagometer.study.policies import Policy
 from lagometer.study.security import unsecured
+from lagometer.study.service_rules import late_servers, service_topic
 from lagometer.study.sidecar import Limits
 from lagometer.study.stacking import Options
+from lagometer.study.surroundings import Surroundings
 from lagometer.study.traffic import Traffic
 
 # The programs that capture packets and dissect them afterwards; for each, its Debian package.
 CAPTURE_PROGRAMS = {"dumpcap": "wireshark-common", "tshark": "tshark"}
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What reasons depend on besides the cell: adapters by name, the CPUs that this process may use, the
-    study's hosts, and whether it captures packets."""
-
-    adapters: Mapping[str, Adapter]
-    cpus: tuple[int, ...]
-    hosts: Mapping[str, Host] = field(default_factory=dict)
-    captures: bool = False
 
 
 def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surroundings) -> list[str]:
@@ -62,6 +54,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surround
         cell_reasons += _profile(name, adapter, factors)
         cell_reasons += _scale(name, adapter.sidecar.limits, cell)
         cell_reasons += missing_daemons(adapter, cell.options, factors.profile)
+        cell_reasons += missing_libraries(adapter, cell.options)
     for name in dict.fromkeys(topic_traffic.subscriber_adapter for topic_traffic in cell.traffic.values()):
         cell_reasons += _dispatch(surroundings.adapters[name], factors)
     for topic, traffic in cell.traffic.items():
@@ -72,12 +65,14 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surround
             prefix + reason for reason in _topic(topic, traffic, publishers, surroundings.adapters, serves)
         )
         if serves:
-            cell_reasons += _service(traffic, surroundings.adapters)
+            cell_reasons += service_topic(traffic, surroundings.adapters)
+    cell_reasons += late_servers(cell, surroundings.adapters)
     cell_reasons += _groups(cell, surroundings.adapters)
     cell_reasons += _hosts(cell, surroundings)
     cell_reasons += _capture(cell, surroundings)
     cell_reasons += _link(cell, measure_ns, surroundings)
     cell_reasons += unsecured(cell, surroundings.adapters)
+    cell_reasons += not_bridged(cell, surroundings)
     cell_reasons += _waits(cell, surroundings.adapters)
     cell_reasons += _executors(cell, surroundings.adapters)
     cell_reasons += _worker(cell, surroundings.adapters)
@@ -137,17 +132,6 @@ def _topic(
         yield from payload_reasons(traffic.type, size_bytes, traffic.content, (topic,))
 
 
-def _service(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]:
-    """Why this can't be a topic of a service."""
-    for policy in traffic.policies:
-        yield f"a request and its reply have no {'keys' if policy == 'instances' else f'QoS {policy}'} here"
-    if len(traffic.adapters) > 1:
-        yield f"a request and its reply are of one adapter, not of {' and '.join(traffic.adapters)}"
-    for name in traffic.adapters:
-        if not adapters[name].sidecar.abilities.services:
-            yield f"{name} has no request and reply of its own"
-
-
 def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> Iterator[str]:
     """What both ends of a stream need; only the subscriber needs the dispatch."""
     abilities = adapter.sidecar.abilities
@@ -164,7 +148,7 @@ def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> I
     for ability, value, offered in requirements:
         if value not in offered:
             yield _lacks(name, ability, value, offered)
-    if traffic.domain and not abilities.domains:
+    if any(traffic.domains) and not abilities.domains:
         yield f"{name} has no domains"
     for policy in traffic.policies:
         if policy not in abilities.policies:
@@ -219,8 +203,8 @@ def _scale(name: str, limit: Limits, cell: Cell) -> Iterator[str]:
 
 def _groups(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     """Why the placement by groups, one participant or thread for each, or the start order is impossible."""
-    if cell.factors.placement == "groups" and not cell.graph.groups:
-        yield f"{cell.graph.name} has no groups"
+    if lacking := cell.graph.lacks_placement(cell.factors.placement):
+        yield lacking
     if cell.factors.participants == "per-node" and all(len(nodes) == 1 for nodes in cell.workers):
         yield "each process has one node, so a participant per node is one per process"
     if cell.factors.threads == "per-process" and all(len(nodes) == 1 for nodes in cell.workers):
@@ -359,7 +343,7 @@ def _waits(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
         hint = "use poll or listener" if len(nodes) == 1 else "use poll"
         readers = [(node, topic) for node in nodes for topic in _topics_read(cell, node)]
         names = sorted({cell.traffic[topic].subscriber_adapter for _, topic in readers})
-        domains = {cell.traffic[topic].domain for _, topic in readers}
+        domains = {cell.traffic[topic].subscriber_domain for _, topic in readers}
         participants = {node for node, _ in readers} if cell.factors.participants == "per-node" else set()
         if len(names) > 1:
             yield f"one waitset of {owner} can't wait for readers of {' and '.join(names)}: {hint}"
@@ -385,8 +369,8 @@ def _executors(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
         for node in nodes:
             participant_node = node if cell.factors.participants == "per-node" else ""
             subscribing = {
-                (cell.traffic[topic].subscriber_adapter, cell.traffic[topic].domain, participant_node)
-                for topic in _topics_read(cell, node)
+                (traffic.subscriber_adapter, traffic.subscriber_domain, participant_node)
+                for traffic in (cell.traffic[topic] for topic in _topics_read(cell, node))
             }
             for name in sorted({name for name, _, _ in subscribing}):
                 if not adapters[name].sidecar.abilities.executor:

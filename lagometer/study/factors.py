@@ -14,14 +14,16 @@ from typing import get_args
 
 from lagometer import units
 from lagometer.study import policies
+from lagometer.study.bridges import parse_bridge
 from lagometer.study.cell import Factors
+from lagometer.study.graph import PLACEMENTS
 from lagometer.study.hosts import parse_hosts
 from lagometer.study.interference import LEVEL_MAX, PROGRAMS, parse_interference
 from lagometer.study.links import parse_link_name
 from lagometer.study.load_shape import canonical_content, canonical_spread
 from lagometer.study.payload import SMALLEST_BYTES, PayloadType
 from lagometer.study.schedule import FORMS, canonical_schedule
-from lagometer.study.values import text_parser, word_parser
+from lagometer.study.values import name_parser, text_parser, word_parser
 from lagometer.units import UnitError
 
 PAYLOAD_BYTES_MIN = SMALLEST_BYTES
@@ -122,6 +124,17 @@ def _cpus(text: str) -> str:
     if max(numbers) > CPU_MAX or len(set(numbers)) != len(numbers):
         raise UnitError(f"'{text}' names a CPU twice, or one above {CPU_MAX}")
     return ",".join(str(number) for number in sorted(numbers))
+
+
+def parse_domains(text: str) -> tuple[int, int | None]:
+    """A topic's domain, or `5+10`: that of its publishers and that of its subscribers, across a bridge.
+    Raises UnitError."""
+    numbers = [bounded(0, DOMAIN_MAX)(number) for number in text.split("+")]
+    if len(numbers) > 2:
+        raise UnitError(f"'{text}' is not a domain, or two like 5+10")
+    if len(numbers) == 2 and numbers[0] == numbers[1]:
+        raise UnitError(f"'{text}' crosses to the same domain; write '{numbers[0]}'")
+    return numbers[0], numbers[1] if len(numbers) == 2 else None
 
 
 def _words(name: str, description: str, *valid: str) -> Factor:
@@ -306,12 +319,13 @@ FACTORS: tuple[Factor, ...] = (
         "default",
         "matched",
     ),
-    _words(
+    Factor(
         "placement",
-        "how nodes map to worker processes; groups: as the workload's `groups` say",
-        "process-per-node",
-        "single-process",
-        "groups",
+        "placement",
+        name_parser("a placement"),  # the loader knows which names the workloads have
+        str,
+        "how nodes map to processes: these, processes-N (N of them), or one of the workload's `placements`",
+        {"anyOf": [{"enum": list(PLACEMENTS)}, {"type": "string"}]},
     ),
     _words(
         "participants",
@@ -356,6 +370,16 @@ FACTORS: tuple[Factor, ...] = (
         "domain number",
         {"type": "integer", "minimum": 0, "maximum": DOMAIN_MAX},
         prefix="domain-",
+    ),
+    Factor(
+        "bridge",
+        "bridge",
+        parse_bridge,
+        str,
+        "what carries topics with two domains (`domain: 5+10`) across: none (both ends are in the lower "
+        "one), or a program: ddsrouter, or one of your own",
+        {"type": "string"},
+        prefix="bridge-",
     ),
     Factor(
         "security",

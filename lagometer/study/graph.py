@@ -7,6 +7,8 @@ everywhere. It may name groups of nodes that a placement keeps together.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +21,17 @@ from lagometer.study.traffic import TopicSettings
 
 Trigger = Literal["timer", "any", "all", "closed_loop"]
 TRIGGERS: tuple[Trigger, ...] = ("timer", "any", "all", "closed_loop")
+
+
+BY_GROUPS = "groups"
+PLACEMENTS = ("process-per-node", "single-process", BY_GROUPS)  # those that every study knows
+_SO_MANY = re.compile(r"processes-([1-9][0-9]{0,4})")  # and this one, with a number
+
+
+def processes_of(placement: str) -> int | None:
+    """The number of processes that a placement such as `processes-50` asks for; None for any other."""
+    match = _SO_MANY.fullmatch(placement)
+    return int(match[1]) if match else None
 
 
 @dataclass(frozen=True)
@@ -102,11 +115,12 @@ class Edge:
 class Service:
     """Requests of clients, and a server's reply to each; its topics are those of the graph.
 
-    name: the service's name in the middleware; clients: nodes, in order.
+    name: the service's name in the middleware; servers: the node that serves it and, if that restarts, the
+    node that then replaces it; clients: nodes, in order.
     """
 
     name: str
-    server: str
+    servers: tuple[str, ...]
     clients: tuple[str, ...]
 
     @property
@@ -121,7 +135,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes that the placement `groups` puts into one process.
+    """Nodes that a placement puts into one process.
 
     cpus, scheduling, priority: as in the factors of these names; None follows the study.
     """
@@ -146,7 +160,8 @@ class Graph:
     """A workload's nodes, streams and rules, in the order of their numbers.
 
     topics: settings of the topics that have their own; contents: files that fill their payloads; groups,
-    chains: as named in the workload's file; services: those whose requests and replies are topics here.
+    chains: as named in the workload's file; placements: further groups, by the name of their placement;
+    services: those whose requests and replies are topics here.
     """
 
     name: str
@@ -156,8 +171,33 @@ class Graph:
     topics: Mapping[str, TopicSettings] = field(default_factory=dict)
     contents: Mapping[str, ContentFile] = field(default_factory=dict)
     groups: tuple[Group, ...] = ()
+    placements: Mapping[str, tuple[Group, ...]] = field(default_factory=dict)
     chains: tuple[Chain, ...] = ()
     services: tuple[Service, ...] = ()
+
+    def groups_of(self, placement: str) -> tuple[Group, ...]:
+        """The groups of a placement; none for one process, or a process for each node."""
+        count = processes_of(placement)
+        if count is None:
+            return self.groups if placement == BY_GROUPS else self.placements.get(placement, ())
+        names, all_nodes = self.node_names, len(self.nodes)
+        count = min(count, all_nodes)
+        ends = [place * all_nodes // count for place in range(count + 1)]
+        return tuple(
+            Group(f"process-{place}", names[begin:end])
+            for place, (begin, end) in enumerate(itertools.pairwise(ends), 1)
+        )
+
+    def lacks_placement(self, placement: str) -> str:
+        """Why there is no such placement of these nodes; empty if there is one."""
+        if placement == BY_GROUPS and not self.groups:
+            return f"{self.name} has no groups"
+        count = processes_of(placement)
+        if count is not None:
+            few = f"{self.name} has {len(self.nodes)} nodes, too few for {count} processes"
+            return few if count > len(self.nodes) else ""
+        known = placement in PLACEMENTS or placement in self.placements
+        return "" if known else f"{self.name} has no placement '{placement}'"
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:
@@ -246,10 +286,9 @@ class Graph:
     def answered(self) -> Mapping[int, int]:
         """Stream of replies → the stream of the requests that they answer."""
         return {
-            self.stream_number(service.server, service.reply(client)): self.stream_number(
-                client, service.request
-            )
+            self.stream_number(server, service.reply(client)): self.stream_number(client, service.request)
             for service in self.services
+            for server in service.servers
             for client in service.clients
         }
 

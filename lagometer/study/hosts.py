@@ -246,14 +246,20 @@ def chosen_hosts(
 
 def _names_in(graph: Graph) -> Iterator[str]:
     yield from graph.node_names
-    yield from (group.name for group in graph.groups)
+    yield from (group.name for groups in (graph.groups, *graph.placements.values()) for group in groups)
 
 
-def host_of_nodes(cell_hosts: str, hosts: Mapping[str, Host], graph: Graph) -> dict[str, str]:
+def host_of_nodes(
+    cell_hosts: str, hosts: Mapping[str, Host], graph: Graph, placement: str = ""
+) -> dict[str, str]:
     """Returns the host of each node. A node without a placement, or on a host that the cell does not have,
-    runs on the first."""
+    runs on the first.
+
+    placement: the cell's. Its groups come before those of the same names in other placements.
+    """
     names = cell_hosts.split("+")
-    groups = {group.name: group.nodes for group in graph.groups}
+    placements = (graph.groups, *graph.placements.values(), graph.groups_of(placement))
+    groups = {group.name: group.nodes for all_groups in placements for group in all_groups}
     host_of = dict.fromkeys(graph.node_names, names[0])
     for name in names:
         for node_or_group in hosts[name].runs if name in hosts else ():

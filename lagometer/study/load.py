@@ -57,6 +57,7 @@ from lagometer.study.values import (
 )
 from lagometer.study.variants import NONE, PLAIN, Variant, combined, is_option, read_option, read_variants
 from lagometer.study.workload import find_workload
+from lagometer.study.workload_groups import check_placements
 from lagometer.units import UnitError
 
 File = TypeVar("File", Recording, ContentFile)
@@ -94,7 +95,10 @@ def _read(document: Entries, source: str, folder: Path, scale: str | None) -> St
     first, campaign = next(iter(documents.values())), without(document, (PARTS,))
     matrix = entry_of(first, MATRIX)
     study = _Loader(
-        replaced(campaign, Scalar(MATRIX, True, None), matrix) if matrix else campaign, source, folder
+        replaced(campaign, Scalar(MATRIX, True, None), matrix) if matrix else campaign,
+        source,
+        folder,
+        variants_in_parts=any("variant" in part.matrix for part in studies.values()),
     ).study()
     return replace(
         study,
@@ -125,10 +129,18 @@ def _united(studies: Iterable[Study]) -> dict[str, tuple[object, ...]]:
 class _Loader:
     """Walks one study and collects its problems; every method reports what is wrong and continues."""
 
-    def __init__(self, document: Entries, source: str, folder: Path, part: str | None = None) -> None:
+    def __init__(
+        self,
+        document: Entries,
+        source: str,
+        folder: Path,
+        part: str | None = None,
+        variants_in_parts: bool = False,
+    ) -> None:
         self._problems = Problems(source)
         self._document = document
         self._part = part
+        self._variants_in_parts = variants_in_parts
         self._folder = folder
         self._source = source
         self._lines: dict[str, int | None] = {}
@@ -352,6 +364,8 @@ class _Loader:
                     f"the factor '{name}' is missing", value.line, "matrix", f"{name}: {description}"
                 )
         self._choose_variants(matrix, by_option)
+        line = self._lines.get("matrix.placement")
+        check_placements(matrix.get("placement", ()), self._graphs, line, self._problems)
         if self._hosts or "hosts" in matrix:
             matrix["hosts"] = chosen_hosts(
                 matrix.get("hosts"), self._hosts, self._graphs, self._problems, self._lines
@@ -375,7 +389,7 @@ class _Loader:
                     f"unknown variant '{name}'", self._lines["matrix.variant"], "matrix.variant", hint
                 )
         unused = [name for name in self._variants if name not in names]
-        if unused and "variant" not in matrix and self._part is None:
+        if unused and "variant" not in matrix and self._part is None and not self._variants_in_parts:
             message = "no cell has a variant"
             self._problems.add(
                 message,

@@ -14,8 +14,10 @@ from lagometer import units
 from lagometer.errors import BadInput, Problem, SetupMissing
 from lagometer.study.adapter import Adapter
 from lagometer.study.adapters import available_cpus
+from lagometer.study.bridges import NONE as NO_BRIDGE
+from lagometer.study.bridges import BridgeProgram, find_bridge
 from lagometer.study.cell import Cell, Excluded, Expansion, Factors
-from lagometer.study.exclusion import Surroundings, reasons
+from lagometer.study.exclusion import reasons
 from lagometer.study.factors import FACTORS_BY_NAME, Factor
 from lagometer.study.graph import Graph, Group
 from lagometer.study.hosts import host_of_nodes
@@ -24,6 +26,7 @@ from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.schedule import RECORDED, schedule_of
 from lagometer.study.schema import Study
 from lagometer.study.sidecar import Option, OptionValue
+from lagometer.study.surroundings import Surroundings
 from lagometer.study.traffic import TOPIC_FIELDS, TopicSettings, Traffic, traffic_of
 from lagometer.study.values import closest, nearest
 from lagometer.study.variants import NONE, PLAIN, Options
@@ -33,6 +36,13 @@ from lagometer.units import UnitError
 # From spawning the workers to their first message, and from their last to the end; measured on two cores with
 # five processes. Only the predicted time depends on it.
 TRIAL_OVERHEAD_NS = 150_000_000
+# An emulated link is measured before each trial, which takes 2 to 7 s (docs/methodology/links.md).
+LINK_OVERHEAD_NS = 4_500_000_000
+
+
+def overhead_ns(cell: Cell) -> int:
+    """What a trial of this cell typically takes in addition to its phases."""
+    return TRIAL_OVERHEAD_NS + (LINK_OVERHEAD_NS if cell.link is not None else 0)
 
 
 def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] | None = None) -> Expansion:
@@ -90,7 +100,8 @@ class _LeftOut:
 
 def _expand(study: Study, adapters: Mapping[str, Adapter], surroundings: Surroundings) -> Expansion:
     """The cells of a study without parts, or of one part."""
-    left_out, surroundings = _LeftOut(study), replace(surroundings, captures=study.capture)
+    left_out = _LeftOut(study)
+    surroundings = replace(surroundings, captures=study.capture, layers=study.layers)
     cells: list[Cell] = []
     excluded: list[Excluded] = []
     for cell, needless in _candidates(study, adapters):
@@ -236,6 +247,7 @@ def _followed(graph: Graph, field: str) -> bool:
 def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cell]:
     factors: list[Factor] = [FACTORS_BY_NAME[name] for name in study.matrix]
     graphs: dict[tuple[str, float, int, str, str], Graph] = {}
+    bridges: dict[str, BridgeProgram | None] = {}
     for values in itertools.product(*study.matrix.values()):
         fields: dict[str, Any] = {factor.field: value for factor, value in zip(factors, values, strict=True)}
         point = Factors(**fields)
@@ -247,6 +259,8 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
             graphs[key] = study.graphs[point.workload].resolved(
                 period_ns, point.work_ns, schedule, spread_of(point.work_spread)
             )
+        if point.bridge not in bridges:
+            bridges[point.bridge] = find_bridge(point.bridge)
         variant, graph = study.variants.get(point.variant, PLAIN), graphs[key]
         placed = _placed(graph, point.placement)
         yield Cell(
@@ -263,8 +277,9 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
             groups=tuple(group for _, group in placed),
             options=_as_declared(variant.over(study.options), adapters),
             environment=variant.environment,
-            host_of=host_of_nodes(point.hosts, study.hosts, graph),
+            host_of=host_of_nodes(point.hosts, study.hosts, graph, point.placement),
             link=study.links.get(point.link),
+            bridge=bridges[point.bridge],
         )
 
 
@@ -292,7 +307,7 @@ def _placed(graph: Graph, placement: str) -> list[tuple[tuple[str, ...], Group |
     """The nodes of each worker, and its group."""
     if placement == "single-process":
         return [(graph.node_names, None)]
-    groups = graph.groups if placement == "groups" else ()
+    groups = graph.groups_of(placement)
     grouped = {node for group in groups for node in group.nodes}
     ungrouped: list[tuple[tuple[str, ...], Group | None]] = [
         ((node,), None) for node in graph.node_names if node not in grouped
@@ -301,15 +316,19 @@ def _placed(graph: Graph, placement: str) -> list[tuple[tuple[str, ...], Group |
 
 
 def _traffic(graph: Graph, point: Factors, seed: int) -> dict[str, Traffic]:
-    """What each topic carries. Drawn sizes are the same in all cells and trials of a study."""
+    """What each topic carries. Drawn sizes are the same in all cells and trials of a study. Without a bridge
+    no topic goes to another domain."""
     default = point.traffic()
     topics = dict.fromkeys(stream.topic for stream in graph.streams)
-    return {
+    traffic = {
         topic: traffic_of(graph.topics[topic], default, f"{seed}/payload/{topic}")
         if topic in graph.topics
         else default
         for topic in topics
     }
+    if point.bridge == NO_BRIDGE:
+        return {topic: each.in_one_domain() for topic, each in traffic.items()}
+    return traffic
 
 
 def _check_adapters(study: Study, adapters: Mapping[str, Adapter]) -> None:

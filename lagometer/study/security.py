@@ -28,11 +28,11 @@ def unsecured(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
         causes = [adapters[name].sidecar.limits.security_pair_reason for name in pair]
         statement = f"secured participants of {' and '.join(sorted(pair))} don't meet"
         yield ": ".join([statement, *filter(None, causes)])
-    for domain in sorted({traffic.domain for traffic in secured if traffic.domain > DOMAIN_MAX}):
-        yield f"domain {domain} can't be secured: governance knows 0 to {DOMAIN_MAX}"
+    for domain in sorted({domain for traffic in secured for domain in traffic.domains}):
+        if domain > DOMAIN_MAX:
+            yield f"domain {domain} can't be secured: governance knows 0 to {DOMAIN_MAX}"
     yield from _several_in_one_domain(cell.traffic.values())
-    if len(cell.workers) == 1:
-        yield "all nodes are in one process, within which nothing is signed or encrypted"
+    yield from _within_one_process(cell)
     if shutil.which(OPENSSL) is None:
         yield f"security needs the program {OPENSSL}, which is not installed (package: {OPENSSL})"
 
@@ -56,9 +56,32 @@ def _several_in_one_domain(topics: Iterable[Traffic]) -> Iterator[str]:
     """A governance is for a domain: it protects all its topics in the same way, and admits nobody else."""
     kinds: dict[tuple[str, int], set[str]] = {}
     for traffic in topics:
-        for name in traffic.adapters:
-            kinds.setdefault((name, traffic.domain), set()).add(traffic.security)
+        for participant in (
+            (traffic.publisher_adapter, traffic.domain),
+            (traffic.subscriber_adapter, traffic.subscriber_domain),
+        ):
+            kinds.setdefault(participant, set()).add(traffic.security)
     for (name, domain), found in sorted(kinds.items()):
         if len(found) > 1:
             several = " and ".join(sorted(found))
             yield f"{name} has topics with security {several} in domain {domain}: a domain has one governance"
+
+
+def _within_one_process(cell: Cell) -> Iterator[str]:
+    """A middleware protects what leaves a process. A side of a bridge whose messages never do would be
+    measured as if it had no security."""
+    within = "within which nothing is signed or encrypted"
+    if len(cell.workers) == 1:
+        yield f"all nodes are in one process, {within}"
+        return
+    worker_of = {node: worker for worker, nodes in enumerate(cell.workers) for node in nodes}
+    leaves: dict[tuple[str, int], bool] = {}
+    for edge in cell.graph.edges():
+        traffic = cell.traffic[edge.topic]
+        if traffic.security != NONE:
+            side = (traffic.publisher_adapter, traffic.domain)
+            goes_out = worker_of[edge.publisher] != worker_of[edge.subscriber]
+            leaves[side] = leaves.get(side, False) or goes_out
+    for (name, domain), goes_out in sorted(leaves.items()):
+        if not goes_out:
+            yield f"no secured message of {name} in domain {domain} leaves its process, {within}"

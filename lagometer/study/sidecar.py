@@ -87,6 +87,7 @@ class Limits(_Part):
     topic_names: a pattern that topic names must match, for a middleware that rejects others;
     topics_max: topics in use at once; endpoints_max: publishers and subscribers of one topic together.
     security_pair_reason: why its secured participants don't match those of another adapter.
+    late_server_reason: why clients don't find a server that starts, or starts again, while they call.
     fragment_bytes: not a limit, but the size from which the middleware fragments messages; tests cover sizes
     around it. descriptors_spare: descriptors that the middleware keeps for a while to reuse them, however
     often a context is opened.
@@ -107,6 +108,7 @@ class Limits(_Part):
     endpoints_max: int | None = Field(default=None, ge=2)
     endpoints_max_reason: str = ""
     security_pair_reason: str = ""
+    late_server_reason: str = ""
     fragment_bytes: tuple[int, ...] = ()
     descriptors_spare: int = 0
 
@@ -125,13 +127,24 @@ class Reported(_Part):
     vendors: OptionValue = None
 
 
+class OptionLibrary(_Part):
+    """A library that each value of an option but the default needs, such as the plugin of that name.
+
+    file: its path below a prefix, `{value}` for the value; prefixes: a variable with the prefixes, joined by
+    colons; without the variable nobody looks.
+    """
+
+    file: str
+    prefixes: str
+
+
 class Option(_Part):
     """One setting of the adapter that a study's `options` may set.
 
     within_process: values with which messages reach nobody outside the process; within_host: nobody outside
     the host; reported: the effective settings that show whether it is in force, by default the one with the
     option's name; none if it is empty; only_with: values of factors without which it has no effect;
-    unsecured: values with which messages are neither signed nor encrypted.
+    unsecured: values with which messages are neither signed nor encrypted; library: what a value needs here.
     """
 
     type: Literal["integer", "number", "string", "boolean"]
@@ -143,6 +156,7 @@ class Option(_Part):
     within_process: tuple[OptionValue, ...] = ()
     within_host: tuple[OptionValue, ...] = ()
     unsecured: tuple[OptionValue, ...] = ()
+    library: OptionLibrary | None = None
     minimum: float | None = None
     maximum: float | None = None
 

@@ -27,44 +27,56 @@ _KINDS = {
 }
 
 
-def problems_of(error: ValidationError, path: Path) -> list[Problem]:
-    """One problem for each key that is wrong, in the order of the file's keys."""
+SIDECAR_PAGE = "docs/adapters/sidecar.md"
+
+
+def problems_of(
+    error: ValidationError, path: Path, model: type[BaseModel] = Sidecar, page: str = SIDECAR_PAGE
+) -> list[Problem]:
+    """One problem for each key that is wrong, in the order of the file's keys. model: of the whole file;
+    page: where it is explained."""
     problem_by_key: dict[str, Problem] = {}
     for detail in error.errors():
         location = detail["loc"]
         key = ".".join(str(part) for part in location if part != "[key]")
         message, fix = _explained(
-            detail["type"], location, detail["input"], detail["msg"], detail.get("ctx", {})
+            detail["type"], location, detail["input"], detail["msg"], detail.get("ctx", {}), model, page
         )
         problem_by_key.setdefault(key, Problem(message, f"{path}: {key}" if key else str(path), fix))
     return list(problem_by_key.values())
 
 
 def _explained(
-    kind: str, location: tuple[int | str, ...], value: object, message: str, context: dict[str, Any]
+    kind: str,
+    location: tuple[int | str, ...],
+    value: object,
+    message: str,
+    context: dict[str, Any],
+    model: type[BaseModel],
+    page: str,
 ) -> tuple[str, str]:
     """What is wrong, and a hint."""
     if kind == "extra_forbidden" and location[-1] == "transport":
         return "unknown key 'transport'", misplaced_claim(value)
     if kind == "extra_forbidden":
-        return f"unknown key '{location[-1]}'", nearest(str(location[-1]), _keys_at(location[:-1]))
+        return f"unknown key '{location[-1]}'", nearest(str(location[-1]), _keys_at(location[:-1], model))
     if kind == "literal_error":
         valid = _QUOTED.findall(context["expected"]) or [str(context["expected"])]
         return f"unknown value {_shown(value)}", nearest(str(value), valid)
     if kind == "missing":
-        return "this key is missing", "see docs/adapters/sidecar.md"
+        return "this key is missing", f"see {page}"
     if kind in _KINDS:
         return f"{_shown(value)} is not {_KINDS[kind]}", f"write {_KINDS[kind]}"
-    return message.removeprefix("Value error, "), "see docs/adapters/sidecar.md"
+    return message.removeprefix("Value error, "), f"see {page}"
 
 
 def _shown(value: object) -> str:
     return f"'{value}'" if isinstance(value, str | int | float) else f"{type(value).__name__}"
 
 
-def _keys_at(location: tuple[int | str, ...]) -> list[str]:
-    """The keys that the object at this place of a sidecar may have."""
-    model: type[BaseModel] | None = Sidecar
+def _keys_at(location: tuple[int | str, ...], root: type[BaseModel]) -> list[str]:
+    """The keys that the object at this place of a file may have."""
+    model: type[BaseModel] | None = root
     for part in location:
         if model is not None and part in model.model_fields:
             inner = _model_in(model.model_fields[str(part)].annotation)

@@ -19,7 +19,8 @@ PAYLOAD_BYTES_MAX = 1 << 30
 class TopicSettings:
     """A workload file's settings of one topic; None follows the cell's factors.
 
-    payload_bytes or payload: a size, or a distribution of sizes; adapter: a name, or `publisher+subscriber`.
+    payload_bytes or payload: a size, or a distribution of sizes; adapter: a name, or `publisher+subscriber`;
+    domain_across: of its subscribers, if a bridge carries it to another domain.
     """
 
     payload_bytes: int | None = None
@@ -36,12 +37,13 @@ class TopicSettings:
     partition: str | None = None
     instances: int | None = None
     domain: int | None = None
+    domain_across: int | None = None
     security: SecurityKind | None = None
     adapter: str | None = None
 
 
 # The fields of `Factors` that a topic may override.
-TOPIC_FIELDS = frozenset(field.name for field in fields(TopicSettings)) - {"payload"}
+TOPIC_FIELDS = frozenset(field.name for field in fields(TopicSettings)) - {"payload", "domain_across"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Traffic:
 
     payload_bytes: the largest; deadline_period_ns, lifespan_ns: 0 for none; liveliness: in its canonical
     spelling; partition: a name, or `none`; instances: 0 without a key; security: of the participants at
-    both ends; sizes_bytes: of message `sequence` modulo their number, empty if all have `payload_bytes`.
+    both ends; sizes_bytes: of message `sequence` modulo their number, empty if all have `payload_bytes`;
+    domain_across: of the subscribers, None: the same.
     """
 
     adapter: str
@@ -69,6 +72,21 @@ class Traffic:
     instances: int = 0
     security: SecurityKind = "none"
     sizes_bytes: tuple[int, ...] = ()
+    domain_across: int | None = None
+
+    @property
+    def subscriber_domain(self) -> int:
+        """The domain of the topic's subscribers."""
+        return self.domain if self.domain_across is None else self.domain_across
+
+    @property
+    def domains(self) -> tuple[int, ...]:
+        """The domains of both ends, each once."""
+        return tuple(dict.fromkeys((self.domain, self.subscriber_domain)))
+
+    def in_one_domain(self) -> Traffic:
+        """The same without a bridge: both ends in the lower of the two domains."""
+        return replace(self, domain=min(self.domains), domain_across=None)
 
     @property
     def policies(self) -> tuple[Policy, ...]:

@@ -22,8 +22,8 @@ from lagometer.study.document import Entries, Tree, read_document
 from lagometer.study.graph import Graph, Node, Stream
 from lagometer.study.traffic import TopicSettings
 from lagometer.study.values import Problems, name_parser, nearest, parsed, single
-from lagometer.study.workload_groups import read_chains, read_groups
-from lagometer.study.workload_life import check_names, groups_again, read_life
+from lagometer.study.workload_groups import read_chains, read_groups, read_placements
+from lagometer.study.workload_life import check_names, groups_again, read_life, replacements
 from lagometer.study.workload_rules import (
     PlacedRule,
     check_rule,
@@ -41,7 +41,17 @@ from lagometer.study.workload_services import (
 from lagometer.study.workload_topics import read_topics
 from lagometer.units import UnitError
 
-TOP_LEVEL_KEYS = ("name", "description", "topics", "services", "actions", "nodes", "groups", "chains")
+TOP_LEVEL_KEYS = (
+    "name",
+    "description",
+    "topics",
+    "services",
+    "actions",
+    "nodes",
+    "groups",
+    "placements",
+    "chains",
+)
 
 
 def load_workload(path: Path) -> Graph:
@@ -73,13 +83,13 @@ def load_workload(path: Path) -> Graph:
     problems.raise_if_any()
     node_lives = tuple(node for key, value in nodes.entries for node in read_life(key.text, value, problems))
     check_names(node_lives, nodes, problems)
-    new_names = {node.again_of: node.name for node in node_lives if node.again_of}
+    new_names = replacements(node_lives)
     placed += [
         replace(item, rule=replace(item.rule, node=new_names[item.rule.node]))
         for item in placed
         if item.rule.node in new_names
     ]
-    served = with_services(placed, problems)
+    served = with_services(placed, new_names, problems)
     problems.raise_if_any()
     graph = replace(_graph(name, node_lives, served.placed, problems), services=served.services)
     graph = _with_parts(graph, keys, served, path.parent, problems)
@@ -90,7 +100,7 @@ def load_workload(path: Path) -> Graph:
 def _with_parts(
     graph: Graph, keys: dict[str, Tree], served: Served, folder: Path, problems: Problems
 ) -> Graph:
-    """The graph with its topics, groups and chains."""
+    """The graph with its topics, groups, placements and chains."""
     published = {stream.topic for stream in graph.streams} - set(graph.service_of)
     described = read_services(keys, graph.services, problems)
     topics, contents = read_topics(keys.get("topics"), published, described, folder, problems)
@@ -100,6 +110,10 @@ def _with_parts(
     if "groups" in keys:
         groups = read_groups(keys["groups"], graph.node_names, problems)
         graph = replace(graph, groups=groups_again(groups, graph.nodes))
+    if "placements" in keys:
+        placements = read_placements(keys["placements"], graph.node_names, problems)
+        again = {name: groups_again(groups, graph.nodes) for name, groups in placements.items()}
+        graph = replace(graph, placements=again)
     if "chains" in keys and not len(problems):
         graph = replace(graph, chains=read_chains(keys["chains"], graph, problems))
     if not len(problems):

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The groups and chains of a workload file: which nodes belong together, and which paths have a name."""
+"""The groups, placements and chains of a workload file: nodes that belong together, and paths with a name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lagometer.study.document import Entries, Items, Tree
 from lagometer.study.factors import FACTORS_BY_NAME, PRIORITY_MAX, bounded
-from lagometer.study.graph import Chain, Edge, Graph, Group
+from lagometer.study.graph import PLACEMENTS, Chain, Edge, Graph, Group, processes_of
 from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, single
 
 GROUP_KEYS = ("nodes", "cpus", "scheduling", "priority")
@@ -16,14 +16,45 @@ RESERVED = "end-to-end"
 WAYS_MAX = 1000  # paths that are examined to find the one that a chain means
 
 
-def read_groups(value: Tree, nodes: Sequence[str], problems: Problems) -> tuple[Group, ...]:
-    """The key `groups`: `{name: [nodes]}`, or `{name: {nodes: […], cpus: …, scheduling: …, priority: …}}`."""
+def read_placements(value: Tree, nodes: Sequence[str], problems: Problems) -> dict[str, tuple[Group, ...]]:
+    """The key `placements`: `{name: {group: [nodes], …}}`, each like the key `groups`."""
     if not isinstance(value, Entries):
-        problems.add("has no groups under it", value.line, "groups", "write `sensing: [camera, lidar]`")
+        problems.add("has no placements under it", value.line, "placements", "write `split: {a: [camera]}`")
+        return {}
+    placements = {}
+    for key, item in value.entries:
+        where = f"placements.{key.text}"
+        if parsed(key, where, name_parser("a placement"), problems) is None:
+            continue
+        if key.text in PLACEMENTS or processes_of(key.text):
+            problems.add(f"'{key.text}' is a placement that every study has", key.line, where, "rename it")
+        placements[key.text] = read_groups(item, nodes, problems, where)
+    return placements
+
+
+def check_placements(
+    values: Iterable[object], graphs: Mapping[str, Graph], line: int | None, problems: Problems
+) -> None:
+    """Reports a placement of the matrix that no workload of the study has."""
+    known = [*PLACEMENTS, *dict.fromkeys(name for graph in graphs.values() for name in graph.placements)]
+    for value in map(str, values):
+        if value not in known and processes_of(value) is None:
+            problems.add(f"unknown value '{value}'; {nearest(value, known)}", line, "matrix.placement")
+
+
+def read_groups(
+    value: Tree, nodes: Sequence[str], problems: Problems, place: str = "groups"
+) -> tuple[Group, ...]:
+    """The key `groups`: `{name: [nodes]}`, or `{name: {nodes: […], cpus: …, scheduling: …, priority: …}}`.
+
+    place: of the key, for messages.
+    """
+    if not isinstance(value, Entries):
+        problems.add("has no groups under it", value.line, place, "write `sensing: [camera, lidar]`")
         return ()
     groups: list[Group] = []
     for key, item in value.entries:
-        where = f"groups.{key.text}"
+        where = f"{place}.{key.text}"
         if parsed(key, where, name_parser("a group"), problems) is None:
             continue
         group, problem_count = Group(key.text, ()), len(problems)

@@ -6,7 +6,7 @@ A node that restarts is two nodes: one that leaves, and one with the same rules 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lagometer.study.document import Entries, Tree
@@ -49,9 +49,14 @@ def check_names(nodes: Sequence[Node], described: Entries, problems: Problems) -
             problems.add(message, key.line, f"nodes.{key.text}", "choose another name")
 
 
+def replacements(nodes: Sequence[Node]) -> Mapping[str, str]:
+    """Each node that restarts, and the name under which it comes again."""
+    return {node.again_of: node.name for node in nodes if node.again_of}
+
+
 def groups_again(groups: Sequence[Group], nodes: Sequence[Node]) -> tuple[Group, ...]:
     """The groups; after each, a group for those of its nodes that restart."""
-    new_names = {node.again_of: node.name for node in nodes if node.again_of}
+    new_names = replacements(nodes)
     result: list[Group] = []
     for group in groups:
         result.append(group)

@@ -4,17 +4,20 @@
 A service becomes topics of the graph: `NAME.request`, to the server, and `NAME.reply` to each client, with
 the client's name appended if there are several. An action is a service `NAME.goal`, which answers at once; a
 service `NAME.result`, whose server executes the goal; and a topic `NAME.feedback`.
+
+A server that restarts is two nodes, which both serve: first one, then the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lagometer.study.document import Entries, Tree
 from lagometer.study.graph import Chain, Graph, Rule, Service
 from lagometer.study.traffic import TopicSettings
 from lagometer.study.values import Problems, nearest
+from lagometer.study.workload_life import AGAIN
 from lagometer.study.workload_rules import PlacedRule
 
 SIDES = ("request", "reply")
@@ -22,19 +25,35 @@ PARTS = ("goal", "feedback", "result")
 
 
 @dataclass(frozen=True)
+class Way:
+    """What one client asks one server, and the answer. name: of the chain; topics: in order."""
+
+    name: str
+    client: str
+    server: str
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Served:
-    """The result of resolving services: rules that use only topics, the services, and for each client of each
-    service the topics of its request and reply."""
+    """The result of resolving services: rules that use only topics, the services, and for each client and
+    server of each service the topics of its request and reply."""
 
     placed: list[PlacedRule]
     services: tuple[Service, ...]
-    ways: tuple[tuple[str, tuple[str, ...]], ...]
+    ways: tuple[Way, ...]
 
 
-def with_services(placed_rules: Sequence[PlacedRule], problems: Problems) -> Served:
-    """The rules with topics instead of services and actions; reports contradictions."""
+def with_services(
+    placed_rules: Sequence[PlacedRule], new_names: Mapping[str, str], problems: Problems
+) -> Served:
+    """The rules with topics instead of services and actions; reports contradictions.
+
+    new_names: of the nodes that restart, by the name that each had before.
+    """
     problem_count = len(problems)
-    rules, ways = _without_actions(list(placed_rules), problems)
+    former_names = {new: former for former, new in new_names.items()}
+    rules, ways = _without_actions(list(placed_rules), former_names, problems)
     names = list(
         dict.fromkeys(
             name
@@ -42,25 +61,41 @@ def with_services(placed_rules: Sequence[PlacedRule], problems: Problems) -> Ser
             for name in (*placed_rule.requests, *([placed_rule.service] if placed_rule.side else []))
         )
     )
-    candidates = [_service(name, rules, problems) for name in names]
+    candidates = [_service(name, rules, former_names, problems) for name in names]
     if len(problems) > problem_count:
         return Served([], (), ())
     services = tuple(service for service in candidates if service is not None)
     plain_rules = [_plain(placed_rule, services) for placed_rule in rules]
     plain_rules += _implied(services, rules)
+    of_actions = {topic.rpartition(".")[0] for way in ways for topic in way.topics}
     ways += [
-        (
-            service.name if len(service.clients) == 1 else f"{service.name}.{client}",
+        Way(
+            _way_name(service.name, server, client if len(service.clients) > 1 else "", former_names),
+            client,
+            server,
             (service.request, service.reply(client)),
         )
         for service in services
+        if service.name not in of_actions
+        for server in service.servers
         for client in service.clients
-        if not any(service.name == f"{way}.{part}" for way, _ in ways for part in PARTS)
     ]
     return Served(plain_rules, services, tuple(ways))
 
 
-def _service(name: str, rules: Sequence[PlacedRule], problems: Problems) -> Service | None:
+def _way_name(name: str, server: str, client: str, former_names: Mapping[str, str]) -> str:
+    """The name of a chain: that of the service or action, marked if the server has restarted."""
+    return name + (AGAIN if server in former_names else "") + (f".{client}" if client else "")
+
+
+def _former(nodes: Iterable[str], former_names: Mapping[str, str]) -> list[str]:
+    """The nodes as the file names them, each once."""
+    return list(dict.fromkeys(former_names.get(node, node) for node in nodes))
+
+
+def _service(
+    name: str, rules: Sequence[PlacedRule], former_names: Mapping[str, str], problems: Problems
+) -> Service | None:
     """A service with its server and clients; None after adding a problem."""
     clients = tuple(
         dict.fromkeys(placed_rule.rule.node for placed_rule in rules if name in placed_rule.requests)
@@ -72,6 +107,7 @@ def _service(name: str, rules: Sequence[PlacedRule], problems: Problems) -> Serv
         placed_rule for placed_rule in rules if placed_rule.side == "reply" and placed_rule.service == name
     ]
     servers = list(dict.fromkeys(placed_rule.rule.node for placed_rule in serving))
+    described = _former(servers, former_names)
     for placed_rule in serving[:1] if not clients else []:
         problems.add(
             f"no node requests the service '{name}'",
@@ -83,9 +119,9 @@ def _service(name: str, rules: Sequence[PlacedRule], problems: Problems) -> Serv
         served = sorted({item.service for item in rules if item.side == "request"})
         hint = nearest(name, served) if served else f"write `trigger: request` and `service: {name}`"
         problems.add(f"no node serves '{name}'", placed_rule.line, placed_rule.key, hint)
-    if len(servers) > 1:
-        message = f"the service '{name}' has the servers {', '.join(servers)}"
-        problems.add(message, serving[1].line, serving[1].key, "a service has one, which does not restart")
+    if len(described) > 1:
+        message = f"the service '{name}' has the servers {', '.join(described)}"
+        problems.add(message, serving[1].line, serving[1].key, "a service has one")
     for placed_rule in awaiting:
         if placed_rule.rule.node not in clients:
             message = f"waits for replies of '{name}', which it does not request"
@@ -97,7 +133,7 @@ def _service(name: str, rules: Sequence[PlacedRule], problems: Problems) -> Serv
             )
     if set(servers) & set(clients):
         problems.add(f"requests its own service '{name}'", serving[0].line, serving[0].key)
-    return Service(name, servers[0], clients) if len(servers) == 1 and clients else None
+    return Service(name, tuple(servers), clients) if len(described) == 1 and clients else None
 
 
 def _plain(placed: PlacedRule, services: Sequence[Service]) -> PlacedRule:
@@ -131,8 +167,8 @@ def _implied(services: Sequence[Service], rules: Sequence[PlacedRule]) -> Iterat
 
 
 def _without_actions(
-    placed_rules: list[PlacedRule], problems: Problems
-) -> tuple[list[PlacedRule], list[tuple[str, tuple[str, ...]]]]:
+    placed_rules: list[PlacedRule], former_names: Mapping[str, str], problems: Problems
+) -> tuple[list[PlacedRule], list[Way]]:
     """The rules with services instead of actions, and the paths from each action's goals to their results."""
     names = list(
         dict.fromkeys(
@@ -141,7 +177,7 @@ def _without_actions(
             for name in (*placed_rule.goals, *([placed_rule.action] if placed_rule.action else []))
         )
     )
-    ways = []
+    ways: list[Way] = []
     for name in names:
         serving = [
             placed_rule
@@ -151,10 +187,11 @@ def _without_actions(
         clients = list(
             dict.fromkeys(placed_rule.rule.node for placed_rule in placed_rules if name in placed_rule.goals)
         )
-        if len(serving) != 1 or not clients:
+        servers = list(dict.fromkeys(placed_rule.rule.node for placed_rule in serving))
+        if len(_former(servers, former_names)) != 1 or len(serving) > len(servers) or not clients:
             _note_action(name, serving, placed_rules, problems)
             continue
-        ways += _ways_of(name, clients)
+        ways += [way for server in servers for way in _ways_of(name, server, clients, former_names)]
         placed_rules = [
             *(step for placed_rule in placed_rules for step in _as_services(placed_rule, name)),
             *_client_rules(name, clients, serving[0]),
@@ -213,8 +250,9 @@ def _client_rules(name: str, clients: Sequence[str], server: PlacedRule) -> Iter
             yield replace(template, rule=Rule(client, "any", reads=(f"{name}.feedback",)), made=True)
 
 
-def _ways_of(name: str, clients: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-    ways: list[tuple[str, tuple[str, ...]]] = []
+def _ways_of(
+    name: str, server: str, clients: Sequence[str], former_names: Mapping[str, str]
+) -> Iterator[Way]:
     for client in clients:
         suffix = f".{client}" if len(clients) > 1 else ""
         topics = (
@@ -223,25 +261,24 @@ def _ways_of(name: str, clients: Sequence[str]) -> list[tuple[str, tuple[str, ..
             f"{name}.result.request",
             f"{name}.result.reply{suffix}",
         )
-        ways.append((name + suffix, topics))
-    return ways
+        yield Way(_way_name(name, server, suffix[1:], former_names), client, server, topics)
 
 
-def service_chains(
-    ways: Sequence[tuple[str, tuple[str, ...]]], graph: Graph, file_chains: Sequence[Chain]
-) -> tuple[Chain, ...]:
+def service_chains(ways: Sequence[Way], graph: Graph, file_chains: Sequence[Chain]) -> tuple[Chain, ...]:
     """A chain for each path of a request and its reply, unless the file gives that name to its own chain."""
     names = {chain.name for chain in file_chains}
-    chains = []
-    for name, topics in ways:
-        client = next(edge.subscriber for edge in graph.edges() if edge.topic == topics[-1])
-        edges = []
-        for topic in topics:
-            ends = [edge for edge in graph.edges() if edge.topic == topic]
-            edges.append(next(edge for edge in ends if client in (edge.publisher, edge.subscriber)))
-        if name not in names:
-            chains.append(Chain(name, tuple(edge.name for edge in edges)))
-    return tuple(chains)
+    between = {(edge.topic, edge.publisher, edge.subscriber): edge.name for edge in graph.edges()}
+    return tuple(
+        Chain(
+            way.name,
+            tuple(
+                between.get((topic, way.client, way.server)) or between[topic, way.server, way.client]
+                for topic in way.topics
+            ),
+        )
+        for way in ways
+        if way.name not in names
+    )
 
 
 def read_services(

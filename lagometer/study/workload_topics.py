@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lagometer.study.distribution import read_distribution
 from lagometer.study.document import Entries, Scalar, Tree
-from lagometer.study.factors import FACTORS_BY_NAME
+from lagometer.study.factors import FACTORS_BY_NAME, parse_domains
 from lagometer.study.load_shape import ContentFile, load_content
 from lagometer.study.schedule import RECORDED
 from lagometer.study.traffic import TopicSettings
@@ -106,5 +106,8 @@ def _with(
             return topic
         contents[file.name] = file
         return replace(topic, content=RECORDED + file.name)
+    if key == "domain":
+        domain, across = parsed(scalar, key_path, parse_domains, problems) or (None, None)
+        return replace(topic, domain=domain, domain_across=across)
     factor = FACTORS_BY_NAME[DEADLINE if key == "deadline" else key]
     return replace(topic, **{factor.field: parsed(scalar, key_path, factor.parse, problems)})  # type: ignore[arg-type]

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of bridges between domains or adapters: time from entry to exit, share, CPU, memory, threads."""
+"""The cost of bridges between domains or adapters: time from entry to exit, share, CPU, memory, threads.
+
+A bridge is a node of ours, or a program of its own, in which nothing of ours can stamp: what it takes is only
+known as a whole, against the same cell without it.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +27,12 @@ MEMORY = ("rss_bytes", "pss_bytes", "uss_bytes")
 
 @dataclass(frozen=True)
 class _Seen:
-    """One trial. stays_ns: for each message passed on, the time from entry to exit. shares: for followed
-    messages, the part of their end-to-end latency spent in the bridge. run_ns: CPU time of the process in the
-    measure phase. None for anything not observed."""
+    """One trial. stays_ns: for each message passed on, the time from entry to exit; passed: how many were.
+    shares: for followed messages, the part of their end-to-end latency spent in the bridge. run_ns: CPU time
+    of the process in the measure phase. None for anything not observed."""
 
     stays_ns: pl.Series
+    passed: int
     shares: Sequence[float] = ()
     run_ns: int | None = None
     threads: int | None = None
@@ -35,15 +40,23 @@ class _Seen:
 
 
 def bridges(campaign: Campaign, names: Sequence[str]) -> list[Bridge]:
-    """One row for each bridge of each of these cells that has valid trials."""
+    """One row for each bridge of each of these cells that has valid trials; of a program that is one, for
+    each of its processes."""
     rows = []
     for cell in campaign.manifest.get("cells", []):
-        for node, process in (cell.get("bridges") or {}).items() if cell["id"] in names else ():
-            trials = [
-                _seen(campaign, cell["id"], trial, node, process) for trial in _valid(campaign, cell["id"])
-            ]
-            if trials:
-                rows.append(_row(cell["id"], node, process, trials))
+        nodes, program = cell.get("bridges") or {}, cell.get("bridge")
+        if cell["id"] not in names or not (nodes or program):
+            continue
+        valid = _valid(campaign, cell["id"])
+        for node, process in nodes.items() if valid else ():
+            trials = [_seen(campaign, cell["id"], trial, node, process) for trial in valid]
+            rows.append(_row(cell["id"], node, process, trials))
+        if program and valid:
+            added_ns = _added_ns(campaign, cell)
+            for process in program["processes"]:
+                of_process = [_of_program(campaign, cell["id"], trial, process, program) for trial in valid]
+                row = _row(cell["id"], process, process, of_process)
+                rows.append(row.model_copy(update={"added_p50_ns": added_ns}))
     return rows
 
 
@@ -60,17 +73,57 @@ def _seen(campaign: Campaign, cell: str, trial: int, node: str, process: str) ->
         samples = None
     if samples is not None:
         stays_ns, shares = _stays(samples, node), list(_shares(Hops(samples), node))
+    run_ns, threads, memory = _process(campaign, cell, trial, process, "worker")
+    return _Seen(stays_ns, len(stays_ns), shares, run_ns, threads, memory)
+
+
+def _of_program(campaign: Campaign, cell: str, trial: int, process: str, program: Mapping[str, Any]) -> _Seen:
+    """One process of a program that is a bridge. Each message that arrives behind it has passed all of
+    them."""
+    rows = campaign.cells.filter(
+        (pl.col("cell") == cell) & (pl.col("trial") == trial) & pl.col("edge").is_in(program["edges"])
+    )
+    nothing = pl.Series([], dtype=pl.Int64)
+    run_ns, threads, memory = _process(campaign, cell, trial, process, "daemon")
+    return _Seen(nothing, int(rows["n"].sum()), (), run_ns, threads, memory)
+
+
+def _process(
+    campaign: Campaign, cell: str, trial: int, process: str, kind: str
+) -> tuple[int | None, int | None, Mapping[str, Any] | None]:
+    """CPU time, threads and memory of a process; None for what was not observed."""
     path = campaign.resources_path(cell, trial)
     if not path.is_file():
-        return _Seen(stays_ns, shares)
+        return None, None, None
     rows = pl.read_parquet(path, glob=False, hive_partitioning=False)
-    rows = rows.filter((pl.col("process") == process) & (pl.col("kind") == "worker"))
+    rows = rows.filter((pl.col("process") == process) & (pl.col("kind") == kind))
     whole, threads = rows.filter(pl.col("what") == "process"), rows.filter(pl.col("what") == "thread")
     if whole.height != 1:
-        return _Seen(stays_ns, shares)
+        return None, None, None
     run_ns = None if threads["run_ns"].null_count() else int(threads["run_ns"].sum())
-    memory: dict[str, Any] = {name: whole[name][0] for name in MEMORY}
-    return _Seen(stays_ns, shares, run_ns, threads.height, memory)
+    return run_ns, threads.height, {name: whole[name][0] for name in MEMORY}
+
+
+def _added_ns(campaign: Campaign, cell: Mapping[str, Any]) -> float | None:
+    """How much longer the median message takes end to end than in the same cell without the bridge; None if
+    that was not measured."""
+    plain = _without_bridge(cell)
+    plain_cells = [each for each in campaign.manifest["cells"] if "bridge" not in each]
+    other = next((each for each in plain_cells if _without_bridge(each) == plain), None)
+    if other is None:
+        return None
+    bridged_ns, plain_ns = (_end_to_end_ns(campaign, each["id"]) for each in (cell, other))
+    return None if bridged_ns is None or plain_ns is None else bridged_ns - plain_ns
+
+
+def _without_bridge(cell: Mapping[str, Any]) -> dict[str, Any]:
+    factors = cell.get("factors") or {}
+    return {name: value for name, value in factors.items() if name != "bridge"}
+
+
+def _end_to_end_ns(campaign: Campaign, cell: str) -> float | None:
+    rows = campaign.cells.filter((pl.col("cell") == cell) & pl.col("valid") & (pl.col("edge") == END_TO_END))
+    return _middle(rows["latency_p50_ns"].to_list())
 
 
 def _stays(samples: pl.DataFrame, node: str) -> pl.Series:
@@ -104,7 +157,7 @@ def _shares(hops: Hops, node: str) -> Iterator[float]:
 
 def _row(cell: str, node: str, process: str, trials: Sequence[_Seen]) -> Bridge:
     stays_ns = pl.concat([trial.stays_ns for trial in trials])
-    passed = [len(trial.stays_ns) for trial in trials]
+    passed = [trial.passed for trial in trials]
     cpu = [
         trial.run_ns / count if trial.run_ns is not None and count else None
         for trial, count in zip(trials, passed, strict=True)
@@ -118,6 +171,7 @@ def _row(cell: str, node: str, process: str, trials: Sequence[_Seen]) -> Bridge:
         stay_p50_ns=_quantile(stays_ns, 0.5),
         stay_p99_ns=_quantile(stays_ns, 0.99),
         stay_share=_middle([fmean(trial.shares) if trial.shares else None for trial in trials]),
+        added_p50_ns=None,
         cpu_per_message_ns=_middle(cpu),
         threads=_middle([trial.threads for trial in trials]),
         **{name: _middle([(trial.memory or {}).get(name) for trial in trials]) for name in MEMORY},

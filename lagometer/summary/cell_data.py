@@ -110,7 +110,11 @@ class ChainRow(Model):
     """A named chain in one cell: medians over its valid trials, each a figure of `cells.parquet`.
 
     `whole`: from the first publish to the end of the last callback, with its parts. `half_round_trip`: of a
-    chain that ends where it began. `age_mean_ns`: how old data is at its end. `n`: over all trials.
+    chain that ends where it began. `age_mean_ns`: how old data is at its end, by the shortest and the longest
+    path `age_best_ns` and `age_worst_ns`. `reaction`: from an event until the first callback that knows it.
+    `n`, `unanswered`: over all trials. `unanswered`: calls that were due while a service's server was away.
+    `join_first_message_ns`: from when a server or client that joined had created its endpoints until the
+    first answer.
     """
 
     cell: str
@@ -125,7 +129,49 @@ class ChainRow(Model):
     idle_p50_ns: float | None
     half_round_trip_p50_ns: float | None
     age_mean_ns: float | None
+    age_best_ns: float | None
+    age_worst_ns: float | None
+    reaction_p50_ns: float | None
     reaction_max_ns: float | None
+    unanswered: int
+    join_first_message_ns: float | None
+
+
+class Served(Model):
+    """How evenly the subscribers of a topic are served, and what they miss at first; medians over trials.
+
+    `p50_ratio`: p50 of the slowest subscriber over that of the fastest, for the least fair topic.
+    `order_correlation`: of these p50 with the order in which the subscribers started, by rank; from three
+    subscribers on. `initial_lost`: messages sent before the first one that arrived, of the subscriber that
+    missed most. Null means not available.
+    """
+
+    cell: str
+    trials: int
+    p50_ratio: float | None
+    order_correlation: float | None
+    initial_lost: float | None
+
+
+class Joined(Model):
+    """What nodes that join late or leave early mean for one edge of a cell, over its valid trials.
+
+    Edges of a node that joined, medians: `process_ns` until its process was up; `participant_ns` from its
+    admission until its endpoints were created; `first_message_ns` from then to the first message. Edges of
+    nodes that stay, the largest of any trial: `gap_max_ns` between two messages, and latency, while others
+    joined, and in the second after one left.
+    """
+
+    cell: str
+    edge: str
+    trials: int
+    process_ns: float | None
+    participant_ns: float | None
+    first_message_ns: float | None
+    joining_gap_max_ns: float | None
+    joining_latency_max_ns: float | None
+    leaving_gap_max_ns: float | None
+    leaving_latency_max_ns: float | None
 
 
 class Feasible(Model):
@@ -236,7 +282,8 @@ class NodeCost(Model):
     `..._per_node`: threads, memory, descriptors, sockets. `..._per_message`: per message that a reader took.
     `system_share`: the kernel's part of the CPU time; null if that is too little to tell. `switches`: between
     threads, of either kind. `thread_names`: how many threads have each name. `startup_..._ns`: from the start
-    of the workers. `energy_per_message_nj` is the whole machine's. Null means not available.
+    of the workers until the last of them (`..._first_ns`: the first) had reached the step, or until the first
+    message. `energy_per_message_nj` is the whole machine's. Null means not available.
     """
 
     cell: str
@@ -261,8 +308,12 @@ class NodeCost(Model):
     switches_per_message: float | None
     faults_per_message: float | None
     network_bytes_per_message: float | None
+    startup_process_ns: float | None
+    startup_participant_first_ns: float | None
     startup_participant_ns: float | None
+    startup_matched_first_ns: float | None
     startup_matched_ns: float | None
+    startup_first_message_ns: float | None
     cycles_per_message: float | None
     instructions_per_message: float | None
     cache_misses_per_message: float | None
@@ -287,14 +338,15 @@ class NodeCosts(Model):
 
 
 class Bridge(Model):
-    """The cost of a node that passes messages on to another domain or another adapter.
+    """The cost of a node, or of a process of a program, that passes messages on to another domain or adapter.
 
     process: the process it runs in; CPU time, threads and memory are that process's, including all other
     nodes in it. passed_on: messages in the valid trials' measure phases. stay: from the start of the callback
     that took a message to its republishing. stay_share: for messages that pass it, the mean part of their
     end-to-end latency from taking to republishing, over up to 200 messages of a trial, evenly spread.
-    cpu_per_message_ns: of the whole process, per message passed on. Figures are medians over trials. Null
-    means not available.
+    added_p50_ns: of a program, in which nothing can be stamped, all its processes together: the median
+    end-to-end latency minus that of the same cell without a bridge. cpu_per_message_ns: of the whole process,
+    per message passed on. Figures are medians over trials. Null means not available.
     """
 
     cell: str
@@ -305,6 +357,7 @@ class Bridge(Model):
     stay_p50_ns: float | None
     stay_p99_ns: float | None
     stay_share: float | None
+    added_p50_ns: float | None
     cpu_per_message_ns: float | None
     threads: float | None
     rss_bytes: float | None

@@ -22,7 +22,11 @@ FIGURES = (
     "idle_p50_ns",
     "half_round_trip_p50_ns",
     "age_mean_ns",
+    "age_best_ns",
+    "age_worst_ns",
+    "reaction_p50_ns",
     "reaction_max_ns",
+    "join_first_message_ns",
 )
 
 
@@ -44,7 +48,8 @@ def chains(rows: pl.DataFrame, cells: Sequence[Cell]) -> list[ChainRow]:
             trials=len(trial_rows),
             n=sum(row["n"] for row in trial_rows),
             lost=sum(row[name] or 0 for row in trial_rows for name in LOSSES),
-            **{name: _middle(row[name] for row in trial_rows) for name in FIGURES},
+            unanswered=sum(row.get("unanswered") or 0 for row in trial_rows),
+            **{name: _middle(row.get(name) for row in trial_rows) for name in FIGURES},
         )
         for (cell, chain), trial_rows in sorted(
             by_chain.items(), key=lambda item: order.get(item[0][0], len(order))

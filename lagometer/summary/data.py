@@ -15,11 +15,13 @@ from lagometer.summary.cell_data import (
     Deadline,
     Feasibility,
     Interference,
+    Joined,
     LostTail,
     NodeCosts,
     OnTheWire,
     Queue,
     Saturated,
+    Served,
 )
 from lagometer.summary.model import Model
 from lagometer.summary.scheduling_data import CellScheduling
@@ -132,6 +134,7 @@ class Row(Model):
     latency_p99_ns: float | None
     latency_p999_ns: float | None
     latency_max_ns: float | None
+    latency_mean_ns: float | None
     response_p50_ns: float | None
     response_p90_ns: float | None
     response_p99_ns: float | None
@@ -168,7 +171,8 @@ class Failure(Model):
 class ReasonCount(Model):
     """A reason, a warning or a kind of noise: its code word, its meaning, and how many trials had it.
 
-    `kind`: failure, warning or noise.
+    `kind`: failure, warning or noise; noise counts in valid trials only. `word` is empty for a warning that
+    has none; `meaning` is then its text.
     """
 
     kind: str
@@ -182,8 +186,9 @@ class WithoutNoise(Model):
 
     `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
     trials' figures, for CPU time per message and if there are too few quiet trials for the former; it has an
-    interval from six trials on. Both sides are of the same kind. Cells without disturbed trials, or without
-    quiet ones, are not listed.
+    interval from six trials on. `half`: the same median, but no trial was quiet, and the half from which
+    others took the least CPU time stands for the quiet ones. Both sides are of the same kind. Cells without
+    disturbed trials are not listed.
     """
 
     cell: str
@@ -415,6 +420,8 @@ class Summary(Model):
     failures: list[Failure]
     saturated: list[Saturated]
     chains: list[ChainRow]
+    served: list[Served]
+    joined: list[Joined]
     wire: list[OnTheWire]
     node_costs: NodeCosts | None
     bridges: list[Bridge]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +23,7 @@ from lagometer.summary.rows import group_by_edge, over_trials
 RANKED_MAX = 10
 HALVED_MIN = 4  # cells need this many trials for a look at the quieter half
 FIGURES = ("latency_p50_ns", "cpu_per_message_ns", "latency_p99_ns")
+_TAKEN = re.compile(r"(?:others|stolen): (\d+(?:\.\d+)?) ?% .*")  # as lagometer.stats.verdict.noise writes it
 
 Figure = tuple[float | None, float | None, float | None]  # and the ends of its interval
 
@@ -46,15 +49,42 @@ def noisy_trials(rows: Iterable[Row]) -> Noisy:
 
 
 def without_noise(campaign: Campaign, trial_rows: Sequence[Row], known: Known) -> list[WithoutNoise]:
-    """p50, CPU cost and p99 end to end with and without disturbed trials, for each cell with both kinds."""
+    """p50, CPU cost and p99 end to end with and without disturbed trials, for each cell with both kinds.
+
+    Of a cell without quiet trials, the half that was disturbed least stands for them.
+    """
     quiet_estimates = _quiet_estimates(campaign, known)
     results: list[WithoutNoise] = []
     for key, group in group_by_edge(trial_rows).items():
         valid = [row for row in group if row.valid]
         quiet = [row for row in valid if not row.trials_noisy]
-        if key[1] == END_TO_END and 0 < len(quiet) < len(valid):
+        if key[1] != END_TO_END:
+            continue
+        if 0 < len(quiet) < len(valid):
             results += _of_cell(key, valid, quiet, known.estimates, quiet_estimates)
+        elif valid and not quiet:
+            results += _of_halves(key, valid)
     return results
+
+
+def _of_halves(key: Key, valid: Sequence[Row]) -> Iterator[WithoutNoise]:
+    """Nothing if there are too few trials, or if the amounts of what disturbed them don't tell them apart."""
+    ordered = sorted(valid, key=_taken_share)
+    half = ordered[: len(ordered) // 2]
+    if len(ordered) < HALVED_MIN or not _taken_share(half[-1]) < _taken_share(ordered[-1]):
+        return
+    for figure in FIGURES:
+        both = _median(valid, figure), _median(half, figure)
+        yield _compared(key, figure, "half", (len(valid), len(valid)), *both)
+
+
+def _taken_share(row: Row) -> float:
+    """How much of the CPUs' time others had during a trial, in percent; infinite if that is not what
+    disturbed it."""
+    amounts = [_TAKEN.fullmatch(text) for text in row.noise]
+    if not amounts or None in amounts:
+        return math.inf
+    return sum(float(amount[1]) for amount in amounts if amount is not None)
 
 
 def _quiet_estimates(campaign: Campaign, known: Known) -> Mapping[Key, Estimated]:
@@ -81,20 +111,28 @@ def _of_cell(
         estimated = all(value is not None for value, _, _ in values)
         if not estimated:
             values = [_median(part, figure) for part in (valid, quiet)]
-        (all_ns, all_low_ns, all_high_ns), (quiet_ns, quiet_low_ns, quiet_high_ns) = values
-        yield WithoutNoise(
-            cell=key[0],
-            figure=figure,
-            of="messages" if estimated else "trials",
-            trials=len(valid),
-            trials_noisy=len(valid) - len(quiet),
-            all_ns=all_ns,
-            all_low_ns=all_low_ns,
-            all_high_ns=all_high_ns,
-            quiet_ns=quiet_ns,
-            quiet_low_ns=quiet_low_ns,
-            quiet_high_ns=quiet_high_ns,
-        )
+        of = "messages" if estimated else "trials"
+        yield _compared(key, figure, of, (len(valid), len(valid) - len(quiet)), *values)
+
+
+def _compared(
+    key: Key, figure: str, of: str, trials: tuple[int, int], all_trials: Figure, quiet: Figure
+) -> WithoutNoise:
+    """`trials`: how many there are, and how many of them are noisy."""
+    (all_ns, all_low_ns, all_high_ns), (quiet_ns, quiet_low_ns, quiet_high_ns) = all_trials, quiet
+    return WithoutNoise(
+        cell=key[0],
+        figure=figure,
+        of=of,
+        trials=trials[0],
+        trials_noisy=trials[1],
+        all_ns=all_ns,
+        all_low_ns=all_low_ns,
+        all_high_ns=all_high_ns,
+        quiet_ns=quiet_ns,
+        quiet_low_ns=quiet_low_ns,
+        quiet_high_ns=quiet_high_ns,
+    )
 
 
 def _estimate(estimated: Estimated | None, figure: str) -> Figure:

@@ -35,7 +35,8 @@ def feasibility(campaign: Campaign) -> list[Feasibility]:
     """One line per series of cells, in the study's order; empty without a deadline or with one payload."""
     study = campaign.manifest.get("study") or {}
     sizes = [size for size in (study.get("matrix") or {}).get("payload", ()) if isinstance(size, int)]
-    if study.get("deadline_ns") is None or len(sizes) < 2:
+    parts = (study.get("parts") or {}).values()
+    if all(each.get("deadline_ns") is None for each in (study, *parts)) or len(sizes) < 2:
         return []
     labels = {format_bytes(size): size for size in sizes}
     by_series: dict[str, list[Feasible]] = {}

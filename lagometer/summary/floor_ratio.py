@@ -15,7 +15,7 @@ BARE_TRANSPORTS = frozenset({"null", "shm", "uds", "udp", "tcp"})
 _FREE_FACTORS = frozenset(
     {
         *("adapter", "reliability", "history", "depth", "durability", "profile", "domain", "variant"),
-        *("type", "part"),
+        *("type", "part", "bridge"),
     }
 )
 

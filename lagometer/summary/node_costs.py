@@ -46,7 +46,14 @@ PER_MESSAGE = {
     "tlb_misses_per_message": ("resources_tlb_misses",),
     "energy_per_message_nj": ("resources_energy_nj",),
 }
-AS_THEY_ARE = ("cpu_per_message_ns", "startup_participant_ns", "startup_matched_ns")
+AS_THEY_ARE = (
+    "cpu_per_message_ns",
+    "startup_process_ns",
+    "startup_participant_ns",
+    "startup_matched_ns",
+    "startup_first_message_ns",
+)
+RAMP = ("participant", "matched")  # steps whose first worker is shown beside the last
 # What a column's reason is shown for, and its name.
 _FIGURE_OF = {
     "cycles": ("cycles_per_message", "cycles per message"),
@@ -112,9 +119,18 @@ def _trials(campaign: Campaign) -> dict[str, _Trials]:
         if resources is None or key not in rows:
             continue
         earlier = by_cell.get(line["cell"], _Trials((), ()))
-        row = {**rows[key], "taken": taken.get(key)}
+        row = {**rows[key], "taken": taken.get(key), **_firsts(line.get("startup_ns") or {})}
         by_cell[line["cell"]] = _Trials([*earlier.rows, row], [*earlier.seen, resources])
     return by_cell
+
+
+def _firsts(startup_ns: Mapping[str, Mapping[str, int]]) -> dict[str, int | None]:
+    """When the first worker reached each step of the ramp; its last one is in the row."""
+    workers = startup_ns.values()
+    return {
+        f"startup_{step}_first_ns": min((each[step] for each in workers if step in each), default=None)
+        for step in RAMP
+    }
 
 
 def _varied(factors: Factors) -> list[str]:
@@ -145,7 +161,8 @@ def _row(cell: str, adapter: str, settings: str, trials: _Trials) -> NodeCost:
         figures[figure] = _middle(
             _divided(_sum(row.get(column) for column in columns), row["taken"]) for row in trials.rows
         )
-    figures |= {name: _middle(row.get(name) for row in trials.rows) for name in AS_THEY_ARE}
+    as_they_are = (*AS_THEY_ARE, *(f"startup_{step}_first_ns" for step in RAMP))
+    figures |= {name: _middle(row.get(name) for row in trials.rows) for name in as_they_are}
     figures["system_share"] = _system_share(trials)
     return NodeCost(
         cell=cell,

@@ -23,7 +23,7 @@ _SUMMED = (
     "corrupted",
 )
 _FIGURES = (
-    *(f"latency_{name}_ns" for name in ("min", "p50", "p90", "p99", "p999", "max")),
+    *(f"latency_{name}_ns" for name in ("min", "p50", "p90", "p99", "p999", "max", "mean")),
     *(f"response_{name}_ns" for name in ("p50", "p90", "p99", "max")),
     *("send_lag_p50_ns", "send_lag_p99_ns", "blocked_p50_ns", "blocked_p99_ns", "wake_p50_ns"),
     *("rate_intended_hz", "rate_achieved_hz", "cpu_per_message_ns", "overhead_s"),

@@ -79,7 +79,7 @@ def because(figures: EdgeScheduling) -> str:
     if ran := named(waiting.instead):
         sentence += ", while " + ", ".join(f"{who_ran(other)} ({other.share:.0%} of it)" for other in ran)
     if waiting.known_share < KNOWN_WHOLE:
-        sentence += f" (of the {waiting.known_share:.0%} that the scheduler tells of)"
+        sentence += f" (of the {waiting.known_share:.0%} that the scheduler recorded)"
     return sentence + "."
 
 

@@ -43,6 +43,7 @@ from lagometer.summary.rows import group_by_edge, missing_rows, over_trials, tri
 from lagometer.summary.saturated import saturated
 from lagometer.summary.scheduling import scheduling
 from lagometer.summary.settings import settings
+from lagometer.summary.subscribers import joined, served
 from lagometer.summary.wire import on_the_wire
 
 Factors = dict[str, dict[str, object]]
@@ -104,6 +105,8 @@ def summarise(
         failures=failed,
         saturated=saturated_cells,
         chains=chains(campaign.cells, campaign_cells),
+        served=served(campaign.cells, campaign_cells),
+        joined=joined(campaign.cells, campaign_cells),
         wire=on_the_wire(campaign, campaign_cells),
         node_costs=node_costs(campaign, factors),
         bridges=bridges(campaign, [cell.id for cell in campaign_cells]),

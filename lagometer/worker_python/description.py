@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what an adapter's `describe` returns (docs/ADAPTERS.md, "What it tells of itself"): a wrong setting
-would end up in the results, or end the worker without saying whose it is."""
+"""Checks what an adapter's `describe` returns (docs/ADAPTERS.md, "What it reports about itself"): a wrong
+setting would end up in the results, or end the worker without saying whose it is."""
 
 from __future__ import annotations
 

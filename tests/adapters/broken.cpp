@@ -36,6 +36,7 @@ struct Listener {
 std::mutex mutex;
 std::map<lagometer_reader*, Listener> listeners;
 Listener gone;
+std::map<lagometer_writer*, void*> users;  // of writers, by which the host knows them
 
 constexpr uint64_t kHealthy = 50;  // messages that go well before one hangs or crashes
 constexpr uint64_t kKindAt = 3;    // of the envelope: 0 is data
@@ -260,6 +261,30 @@ void break_layers(std::string_view what) {
     };
 }
 
+/// Nothing is broken: a thread of the adapter stamps each message, once by its key and once by its number alone.
+void stamp_on_a_thread(std::string_view what) {
+  if (what != "layer-thread") return;
+  table.writer_create = [](lagometer_node* node, const lagometer_endpoint_config* config,
+                           lagometer_writer** out) noexcept {
+    const lagometer_status status = inner->writer_create(node, config, out);
+    const std::lock_guard lock(mutex);
+    if (status == LAGOMETER_OK) users[*out] = config->user;
+    return status;
+  };
+  table.commit = [](lagometer_writer* writer, lagometer_message* message) noexcept {
+    const lagometer_status status = commit_as_ever(writer, message);
+    const std::lock_guard lock(mutex);
+    std::thread([user = users[writer], key = message->key] {
+      own_host.thread_begin(own_host.self, LAGOMETER_ROLE_SEND, to_c("stamping"));
+      const int64_t now_ns = own_host.now_ns(own_host.self);
+      own_host.stamp_keyed(own_host.self, user, &key, LAGOMETER_LAYER_VENDOR, now_ns, 0);
+      own_host.stamp(own_host.self, user, LAGOMETER_LAYER_VENDOR + 1, key.middleware_sequence, now_ns);
+      own_host.thread_end(own_host.self);
+    }).join();
+    return status;
+  };
+}
+
 constexpr uint32_t kAskedAlone = 20;  // that the count of matched readers is asked before there is one
 std::atomic<uint32_t> asked{0};
 
@@ -315,6 +340,7 @@ const lagometer_adapter_table* load(std::string_view what) {
   break_sending(what);
   break_taking(what);
   break_layers(what);
+  stamp_on_a_thread(what);
   fail_one(what);
   find_late(what);
   return &table;

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -114,3 +117,20 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             assert parse(text) >= 0
         except UnitError as error:
             assert str(error)
+
+
+# An agent has only the standard library; an import quotes what another tool printed, in that tool's unit; a
+# reading of the clock takes ns wherever it is.
+WITH_UNITS_OF_THEIR_OWN = ("units.py", "agent/", "exchange/imports/", "stats/verdict/health.py")
+
+
+def test_no_other_module_gives_a_duration_its_unit() -> None:
+    """One place formats what people read, so that all views have the same digits."""
+    package = Path(units.__file__).parent
+    own_format = re.compile(r':[^{}"]*[fg]\} ?(?:µs|us|ms|ns)\b')
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if own_format.search(path.read_text(encoding="utf-8"))
+    }
+    assert found and sorted(name for name in found if not name.startswith(WITH_UNITS_OF_THEIR_OWN)) == []

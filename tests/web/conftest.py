@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report in a real browser: its campaign, and what was seen on its page."""
+"""The report in a real browser: its campaign, and what was seen on its page, once for a run of tests."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from made_once import made_once, place_of_run
 from needs import require
 from shown_cells import LIKE, LINKED
 
@@ -21,10 +22,13 @@ from lagometer.report import page
 from lagometer.report.comparison import write_comparison
 from lagometer.stats.cell.campaign_estimates import make_estimates
 from lagometer.stats.compare.comparable import Comparison, compare_campaigns
+from lagometer.store.format import JOINING_COLUMNS
 from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_NS, K = 100_000, 8
+NOTED = ("halved: each latency is half of a round trip", "the first row is not counted")
+LIST_OF_TEXT = pl.List(pl.String())
 
 
 def node() -> Path | None:
@@ -41,6 +45,12 @@ def node() -> Path | None:
 
 @pytest.fixture(scope="session")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = place_of_run(tmp_path_factory) / "campaign.made"
+    return made_once(place, lambda: make_campaign(tmp_path_factory))
+
+
+def make_campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two payloads, two reliabilities, six trials each, control, floor, long trials, and what it cost."""
     sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
     from judged_campaign import add_columns
     from synthetic_campaign import Shape, write_campaign
@@ -57,7 +67,28 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "conformance.json").write_text(json.dumps({"adapters": adapters}))
     write_long_trials(made)
     write_resources(made)
+    write_warnings(made)
+    write_subscribers(made)
     return made
+
+
+def write_warnings(directory: Path) -> None:
+    """Warnings as an import has them, in each first trial: one with a code word, one without."""
+    cells = pl.read_parquet(directory / "cells.parquet")
+    noted = pl.when(pl.col("trial") == 0).then(pl.lit(list(NOTED))).otherwise(pl.lit([], dtype=LIST_OF_TEXT))
+    cells.with_columns(noted.alias("warnings")).write_parquet(directory / "cells.parquet")
+
+
+def write_subscribers(directory: Path) -> None:
+    """How evenly subscribers are served, and a node that joined late."""
+    whole = pl.col("edge") == "end-to-end"
+    nothing = pl.lit(None, dtype=pl.Int64)
+    columns: dict[str, pl.Expr] = dict.fromkeys(("initial_lost", *JOINING_COLUMNS), nothing)
+    columns["join_first_message_ns"] = pl.when(~whole).then(pl.lit(2_000_000, dtype=pl.Int64))
+    for name, value in (("fairness_p50_ratio", 1.5), ("fairness_order_correlation", 0.5)):
+        columns[name] = pl.when(whole).then(pl.lit(value))
+    path = directory / "cells.parquet"
+    pl.read_parquet(path).with_columns(**columns).write_parquet(path)
 
 
 def write_resources(directory: Path) -> None:
@@ -99,6 +130,11 @@ def write_long_trials(directory: Path) -> None:
 @pytest.fixture(scope="session")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, Path]:
     """Two campaigns compared, and the page of that."""
+    place = place_of_run(tmp_path_factory) / "comparison.made"
+    return made_once(place, lambda: make_comparison(tmp_path_factory))
+
+
+def make_comparison(tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, Path]:
     from synthetic_campaign import Shape, write_campaign
 
     place = tmp_path_factory.mktemp("comparison")
@@ -120,22 +156,32 @@ def seen(
     need(runtime is not None, "the program node")
     need((ROOT / "web" / "node_modules" / "playwright-core").is_dir(), "web/node_modules (npm ci in web/)")
     need(page.BUNDLE.is_file(), "the page's bundle (npm run build in web/)")
-    report = page.write_report(campaign)
-    script = Path(__file__).with_name("observe_report.mjs")
-    scratch = tmp_path_factory.mktemp("browser")
-    given = (runtime, script, ROOT / "web", report, comparison[1], LINKED, browser, scratch)
-    arguments = [str(each) for each in given]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    observed: dict[str, Any] = json.loads(done.stdout)
-    return observed
+
+    def observe() -> dict[str, Any]:
+        report = page.write_report(campaign)
+        script = Path(__file__).with_name("observe_report.mjs")
+        scratch = tmp_path_factory.mktemp("browser")
+        given = (runtime, script, ROOT / "web", report, comparison[1], LINKED, browser, scratch)
+        arguments = [str(each) for each in given]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stderr
+        observed: dict[str, Any] = json.loads(done.stdout)
+        return observed
+
+    return made_once(place_of_run(tmp_path_factory) / "seen.made", observe)
 
 
 @pytest.fixture(scope="session")
-def estimates(campaign: Path) -> dict[tuple[str, str], dict[str, Any]]:
+def estimates(
+    campaign: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str], dict[str, Any]]:
     """The rows of estimates.parquet end to end, by cell and the column of the page."""
-    made = make_estimates(open_campaign(campaign)).filter(pl.col("edge") == "end-to-end")
-    return {(row["cell"], f"{row['quantity']}_ns"): row for row in made.iter_rows(named=True)}
+
+    def estimate() -> dict[tuple[str, str], dict[str, Any]]:
+        made = make_estimates(open_campaign(campaign)).filter(pl.col("edge") == "end-to-end")
+        return {(row["cell"], f"{row['quantity']}_ns"): row for row in made.iter_rows(named=True)}
+
+    return made_once(place_of_run(tmp_path_factory) / "estimates.made", estimate)
 
 
 @pytest.fixture(scope="session")

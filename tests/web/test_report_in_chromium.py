@@ -27,6 +27,7 @@ COMPARED = (
     "latency_p90_ns",
     "latency_p99_ns",
     "latency_max_ns",
+    "latency_mean_ns",
     "response_p99_ns",
 )
 UNITS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -99,7 +100,7 @@ def test_rows_over_trials_have_the_estimates_with_their_intervals(
 def test_the_table_at_a_glance_has_its_multiples_of_the_floor(seen: dict[str, Any], campaign: Path) -> None:
     glance = summarise(open_campaign(campaign)).glance
     assert glance is not None
-    assert "glance" in seen["sections"]
+    assert {"glance", "subscribers"} <= set(seen["sections"])
     wanted = []
     for row in glance.rows:
         values: list[float | None] = []
@@ -284,7 +285,13 @@ def test_reasons_are_counted(seen: dict[str, Any], campaign: Path) -> None:
     died = sum(any("worker-died" in reason for reason in line["reasons"]) for line in journal)
     counted = {word: (int(count), meaning) for word, count, meaning in seen["reasons"]}
     assert counted["worker-died"][0] == died > 0
-    assert all(meaning for _, meaning in counted.values())
+    assert all(meaning for word, (_, meaning) in counted.items() if word)
+
+
+def test_a_warning_is_shown_with_its_text(seen: dict[str, Any], cells: pl.DataFrame) -> None:
+    first = cells.filter(pl.col("trial") == 0)["cell"].n_unique()
+    assert ["halved", str(first), "each latency is half of a round trip"] in seen["reasons"]
+    assert ["", str(first), ""] in seen["reasons"] and "the first row is not counted" in seen["failures"]
 
 
 def test_a_link_shows_its_cell(seen: dict[str, Any]) -> None:

@@ -4,6 +4,9 @@
 import type { Model } from "./model";
 
 const AXES = ["rate_hz", "nodes", "payload_bytes", "depth"];
+export const P50 = "latency_p50_ns";
+export const MEAN = "latency_mean_ns";
+export const HALF = "half_round_trip_p50_ns";
 const ADAPTER = "adapter";
 
 /** The axes for which the campaign has several values. */
@@ -24,4 +27,11 @@ export function linesBy(model: Model, axis: string): string[] {
     ({ name, values }) => values.length > 1 && name !== factorOf(axis),
   );
   return varied.map(({ name }) => name).sort((a, b) => Number(b === ADAPTER) - Number(a === ADAPTER));
+}
+
+/** The figures that the campaign has, end to end. */
+export function figuresOf({ report }: Model): string[] {
+  const means = report.rows.some((row) => row.latency_mean_ns !== null);
+  const halves = report.chains.some((each) => each.half_round_trip_p50_ns !== null);
+  return [P50, ...(means ? [MEAN] : []), ...(halves ? [HALF] : [])];
 }

@@ -15,8 +15,13 @@ function chainsPart(report: Report): HTMLElement[] {
     ["idle", (each) => each.idle_p50_ns],
     ["half a round trip", (each) => each.half_round_trip_p50_ns],
     ["data age", (each) => each.age_mean_ns],
+    ["of it best", (each) => each.age_best_ns],
+    ["of it worst", (each) => each.age_worst_ns],
+    ["reaction p50", (each) => each.reaction_p50_ns],
     ["reaction, longest", (each) => each.reaction_max_ns],
+    ["first answer", (each) => each.join_first_message_ns],
   ];
+  const away = report.chains.some((each) => each.unanswered > 0);
   const shown = figures.filter(([, figure]) => report.chains.some((each) => figure(each) !== null));
   const rows = report.chains.map((each) =>
     element(
@@ -26,13 +31,17 @@ function chainsPart(report: Report): HTMLElement[] {
       element("td", {}, each.chain),
       numberCell(each.n.toLocaleString("en")),
       numberCell(each.lost.toLocaleString("en")),
+      ...(away ? [numberCell(each.unanswered.toLocaleString("en"))] : []),
       ...shown.map(([, figure]) => numberCell(durationText(figure(each)))),
     ),
   );
-  const heads = ["cell", "chain", "n", "lost", ...shown.map(([name]) => name)];
+  const counts = ["n", "lost", ...(away ? ["unanswered"] : [])];
+  const heads = ["cell", "chain", ...counts, ...shown.map(([name]) => name)];
   const said =
     "From the first publishing to the end of the last callback. Communication, computation and idle " +
-    "time add up to the whole of each message; their medians need not. Medians over the valid trials.";
+    "time add up to the whole of each message; their medians need not. Data age is the mean over the " +
+    "paths of an input, then over the inputs; best and worst are its shortest and its longest path. " +
+    "Medians over the valid trials.";
   return [
     element("p", { class: "quiet" }, said),
     scrolled("Chains", headedTable({ id: "chains" }, heads, rows)),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated from lagometer/summary/data.py by `python -m lagometer.report.typescript web/src`; do not edit.
 
-import type { Bridge, ChainRow, Daemons, Deadline, Feasibility, Interference, LostTail, NodeCosts, OnTheWire, Queue, Saturated } from "./cell-data";
+import type { Bridge, ChainRow, Daemons, Deadline, Feasibility, Interference, Joined, LostTail, NodeCosts, OnTheWire, Queue, Saturated, Served } from "./cell-data";
 import type { CellScheduling } from "./scheduling-data";
 import type { Control, LongTrial, MachineFloor } from "./steadiness-data";
 import type { CellLayers } from "./way-data";
@@ -113,6 +113,7 @@ export interface Row {
   latency_p99_ns: number | null;
   latency_p999_ns: number | null;
   latency_max_ns: number | null;
+  latency_mean_ns: number | null;
   response_p50_ns: number | null;
   response_p90_ns: number | null;
   response_p99_ns: number | null;
@@ -150,7 +151,8 @@ export interface Failure {
 /**
  * A reason, a warning or a kind of noise: its code word, its meaning, and how many trials had it.
  *
- * `kind`: failure, warning or noise.
+ * `kind`: failure, warning or noise; noise counts in valid trials only. `word` is empty for a warning that
+ * has none; `meaning` is then its text.
  */
 export interface ReasonCount {
   kind: string;
@@ -164,8 +166,9 @@ export interface ReasonCount {
  *
  * `of`: `messages`, the quantile of all messages with its 95 % interval; or `trials`, the median of the
  * trials' figures, for CPU time per message and if there are too few quiet trials for the former; it has an
- * interval from six trials on. Both sides are of the same kind. Cells without disturbed trials, or without
- * quiet ones, are not listed.
+ * interval from six trials on. `half`: the same median, but no trial was quiet, and the half from which
+ * others took the least CPU time stands for the quiet ones. Both sides are of the same kind. Cells without
+ * disturbed trials are not listed.
  */
 export interface WithoutNoise {
   cell: string;
@@ -405,6 +408,8 @@ export interface Summary {
   failures: Failure[];
   saturated: Saturated[];
   chains: ChainRow[];
+  served: Served[];
+  joined: Joined[];
   wire: OnTheWire[];
   node_costs: NodeCosts | null;
   bridges: Bridge[];

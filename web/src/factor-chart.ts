@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// p50 against a factor that the reader chooses, with a line for each value of another factor: latency over
-// rate per payload, or over nodes per rate, as papers draw it; or by how much each line differs from one of
-// them, such as reliable from best effort.
+// Latency against a factor that the reader chooses, with a line for each value of another factor: over rate
+// per payload, or over nodes per rate, as papers draw it; or by how much each line differs from one of them,
+// such as reliable from best effort. p50, or what a paper shows instead: the mean, or half a round trip.
 
-import { axesOf, factorOf, linesBy } from "./axes";
+import { axesOf, factorOf, figuresOf, HALF, linesBy, MEAN, P50 } from "./axes";
 import { drawChart, logRange, type Chart, type TipLine } from "./chart";
 import type { Cell, Row } from "./data";
 import { choice, element, numbers, section } from "./dom";
@@ -17,7 +17,7 @@ import type { Context, View } from "./view";
 interface Line {
   name: string;
   rows: (Row | null)[];
-  /** What is drawn at each point: p50 in ns, or its relative difference from the reference line. */
+  /** What is drawn at each point: the figure in ns, or its relative difference from the reference line. */
   values: (number | null)[];
 }
 
@@ -25,20 +25,50 @@ interface DrawnLine extends Line {
   look: Look;
 }
 
-/** The cells that match the page's choice in every factor except the two of the chart. */
+// Lines by which a study compares its parts, such as one domain and two, or DDS and what stands on it.
+const ACROSS_PARTS = ["adapter", "workload"];
+const PART = "part";
+
+/**
+ * The cells that match the page's choice in every factor except the two of the chart. A line that the chosen
+ * part of the study does not have is that of another part, so that the two can be held against each other.
+ */
 export function chosen(model: Model, state: State): Cell[] {
-  const free = [factorOf(state.axis), state.by];
+  const free = [factorOf(state.axis), state.by, PART];
   const wanted: Record<string, string> = { ...state.facets };
   const payload = model.report.cells.find((cell) => cell.payload_bytes === state.payload)?.factors[
     "payload_bytes"
   ];
   if (payload !== undefined) wanted["payload_bytes"] = payload;
   if (state.chartAdapter !== "") wanted["adapter"] = state.chartAdapter;
-  return model.report.cells.filter((cell) =>
+  const matching = model.report.cells.filter((cell) =>
     Object.entries(wanted).every(
       ([name, value]) => free.includes(name) || (cell.factors[name] ?? value) === value,
     ),
   );
+  const part = state.facets[PART];
+  if (part === undefined || state.by === PART) return matching;
+  const own = matching.filter((cell) => (cell.factors[PART] ?? part) === part);
+  if (!ACROSS_PARTS.includes(state.by)) return own;
+  const lines = new Set(own.map((cell) => cell.factors[state.by]));
+  return [...own, ...matching.filter((cell) => !lines.has(cell.factors[state.by]))];
+}
+
+/** The figure that the reader chose, of a cell's row. Half a round trip is that of the cell's chain. */
+function figureOf(model: Model, state: State, row: Row | null): number | null {
+  if (row === null) return null;
+  if (state.figure === MEAN) return row.latency_mean_ns;
+  if (state.figure !== HALF) return row.latency_p50_ns;
+  const chains = model.report.chains.filter((each) => each.cell === row.cell);
+  return chains.find((each) => each.half_round_trip_p50_ns !== null)?.half_round_trip_p50_ns ?? null;
+}
+
+const NAMES: Record<string, string> = { [MEAN]: "mean", [HALF]: "half a round trip, p50" };
+const IN_WORDS: Record<string, string> = { [MEAN]: "mean latency", [HALF]: "half a round trip" };
+
+/** What the chart's axis, its table and its tips call the figure. */
+function nameOf(state: State): string {
+  return NAMES[state.figure] ?? "p50";
 }
 
 function labelOf(axis: string, value: number): string {
@@ -54,7 +84,7 @@ export function linesOf({ model, state }: Context, cells: Cell[], places: number
       const cell = cells.find((each) => each.factors[state.by] === name && each.axes[state.axis] === place);
       return cell === undefined ? null : (model.summaries.get(key(cell.id, END_TO_END)) ?? null);
     });
-    return { name, rows, values: rows.map((row) => row?.latency_p50_ns ?? null) };
+    return { name, rows, values: rows.map((row) => figureOf(model, state, row)) };
   });
   if (state.against === "") return lines;
   const reference = lines.find((line) => line.name === state.against);
@@ -68,16 +98,15 @@ function difference(value: number | null, reference: number | null): number | nu
   return value === null || reference === null ? null : value / reference - 1;
 }
 
-function tipLines(lines: DrawnLine[], label: string, place: number, relative: boolean): TipLine[] {
+function tipLines({ model, state }: Context, lines: DrawnLine[], label: string, place: number): TipLine[] {
   const shown = lines.flatMap((line) => {
     const row = line.rows[place];
     if (row == null) return [];
-    const text =
-      row.latency_p50_ns === null
-        ? "no valid trial"
-        : `p50 ${timeWithInterval(row, "latency_p50_ns")}${lossText(row)}`;
+    const figure = figureOf(model, state, row);
+    const time = state.figure === P50 ? timeWithInterval(row, P50) : durationText(figure);
+    const text = figure === null ? "no valid trial" : `${nameOf(state)} ${time}${lossText(row)}`;
     const value = line.values[place] ?? null;
-    const change = relative && value !== null ? ` (${percentText(1 + value)})` : "";
+    const change = state.against !== "" && value !== null ? ` (${percentText(1 + value)})` : "";
     return [{ text: `${line.name}  ${text}${change}`, colour: line.look.colour }];
   });
   return [{ text: label }, ...shown];
@@ -103,7 +132,8 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
   const log = state.axis !== "nodes";
   const [first, last] = [places[0] ?? 0, places.at(-1) ?? 1];
   const room = Math.max(1, 0.05 * (last - first));
-  const drawn = relative ? `Difference of the median latency from ${state.against}` : "Median latency";
+  const latency = IN_WORDS[state.figure] ?? "median latency";
+  const drawn = relative ? `Difference of the ${latency} from ${state.against}` : `The ${latency}`;
   const chart = drawChart(parent, {
     description: `${drawn} against ${factorLabel(state.axis)}, a line for each ${factorLabel(state.by)}.`,
     data: [places, ...lines.map((line) => line.values)],
@@ -129,11 +159,14 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     y: relative
       ? {
           scale: { range: paddedRange(values) },
-          label: `p50 against ${state.against}`,
+          label: `${nameOf(state)} against ${state.against}`,
           format: (value) => percentText(1 + value),
         }
-      : { scale: { distr: 3, log: 10, range: logRange(values, 1.35) }, label: "p50, end to end" },
-    tip: (place) => tipLines(lines, labelOf(state.axis, places[place] ?? 0), place, relative),
+      : {
+          scale: { distr: 3, log: 10, range: logRange(values, 1.35) },
+          label: state.figure === HALF ? nameOf(state) : `${nameOf(state)}, end to end`,
+        },
+    tip: (place) => tipLines(context, lines, labelOf(state.axis, places[place] ?? 0), place),
     height: 340,
   });
   const heads = [
@@ -143,13 +176,14 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     "p50",
     "p99",
     "verdict",
+    ...(state.figure === P50 ? [] : [nameOf(state)]),
     ...(relative ? [`against ${state.against}`] : []),
   ];
-  parent.append(numbers("The same in numbers", heads, tableRows(lines, state.axis, places, relative)));
+  parent.append(numbers("The same in numbers", heads, tableRows(context, lines, places)));
   return chart;
 }
 
-export function tableRows(lines: Line[], axis: string, places: number[], relative: boolean): string[][] {
+export function tableRows({ model, state }: Context, lines: Line[], places: number[]): string[][] {
   return lines.flatMap((line) =>
     line.rows.flatMap((row, place) => {
       if (row === null) return [];
@@ -158,12 +192,13 @@ export function tableRows(lines: Line[], axis: string, places: number[], relativ
       return [
         [
           line.name,
-          labelOf(axis, places[place] ?? 0),
+          labelOf(state.axis, places[place] ?? 0),
           countText(row.n),
           timeWithInterval(row, "latency_p50_ns"),
           durationText(row.latency_p99_ns),
           row.valid ? "valid" : "no valid trial",
-          ...(relative ? [change] : []),
+          ...(state.figure === P50 ? [] : [durationText(figureOf(model, state, row))]),
+          ...(state.against !== "" ? [change] : []),
         ],
       ];
     }),
@@ -204,9 +239,13 @@ function controls({ model, state, change }: Context): HTMLElement {
       change({ payload: Number(size) });
     },
   );
+  const figures = figuresOf(model).map((value) => ({ value, label: nameOf({ ...state, figure: value }) }));
+  const figure = choice("figure", figures, state.figure, (value) => {
+    change({ figure: value });
+  });
   const names = model.report.factors.find(({ name }) => name === state.by)?.values ?? [];
   const shown = [
-    { value: "", label: "p50" },
+    { value: "", label: nameOf(state) },
     ...names.map((name) => ({ value: name, label: `difference from ${name}` })),
   ];
   const against = choice("shown", shown, state.against, (name) => {
@@ -218,6 +257,7 @@ function controls({ model, state, change }: Context): HTMLElement {
     { class: "controls", role: "group", "aria-label": "What the chart shows" },
     over,
     by,
+    ...(figures.length > 1 ? [figure] : []),
     ...(names.length > 1 ? [against] : []),
     ...(!free.includes("adapter") && adapters.length > 1 ? [adapter] : []),
     ...(!free.includes("payload_bytes") && sizes.length > 1 ? [payload] : []),

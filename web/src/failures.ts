@@ -30,15 +30,17 @@ function reasonTables(report: Report): HTMLElement[] {
   return Object.entries(KINDS).flatMap(([kind, title]) => {
     const found = report.reasons.filter((each) => each.kind === kind);
     if (found.length === 0) return [];
-    const rows = found.map((each) =>
-      element(
+    const rows = found.map((each) => {
+      const named = each.word !== "";
+      const head = named ? element("code", {}, each.word) : each.meaning;
+      return element(
         "tr",
         { "data-reason": each.word },
-        element("th", { scope: "row" }, element("code", {}, each.word)),
+        element("th", { scope: "row", class: "wrapped" }, head),
         numberCell(countText(each.trials)),
-        element("td", { class: "wrapped" }, each.meaning),
-      ),
-    );
+        element("td", { class: "wrapped" }, named ? each.meaning : ""),
+      );
+    });
     const table = headedTable({ class: "reason-table" }, ["reason", "trials", "meaning"], rows);
     return [element("h3", {}, title), scrolled(title, table)];
   });
@@ -120,6 +122,12 @@ const COMPARED: Record<string, string> = {
   latency_p99_ns: "p99",
 };
 
+const OVER: Record<string, string> = {
+  messages: "all messages",
+  trials: "median of trials",
+  half: "median of trials; without: of the least disturbed half",
+};
+
 /** A time, its exact value for programs that read the page, and the interval below it. */
 function timeCell(valueNs: number | null, lowNs: number | null, highNs: number | null): HTMLElement {
   const exact = valueNs === null ? {} : { "data-value": String(valueNs) };
@@ -144,7 +152,7 @@ function noiseRow(each: WithoutNoise, queues: Queue[]): HTMLElement {
     allCell,
     timeCell(quiet, each.quiet_low_ns, each.quiet_high_ns),
     numberCell(change),
-    element("td", {}, each.of === "messages" ? "all messages" : "median of trials"),
+    element("td", {}, OVER[each.of] ?? each.of),
   );
 }
 
@@ -169,7 +177,8 @@ function noisePart(report: Report): HTMLElement[] {
   const said =
     "End to end. All other figures are of all valid trials. Where both sides have six trials, p50 and p99 " +
     "are quantiles of all messages with their 95 % intervals. Otherwise, and always for CPU per message, " +
-    `it is the median of the trials' figures, with an interval from six trials on.${always}`;
+    "it is the median of the trials' figures, with an interval from six trials on. Of a cell in which no " +
+    `trial was quiet, the half that was disturbed least stands for the quiet ones.${always}`;
   return [
     element("h3", {}, title),
     element("p", { class: "quiet" }, said),

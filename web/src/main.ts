@@ -12,6 +12,7 @@ import type { ComparisonReport } from "./comparison-data";
 import type { Report } from "./report-data";
 import { bridgesSection } from "./bridges";
 import { chainsSection } from "./chains";
+import { subscribersSection } from "./subscribers";
 import { nodeCostsSection } from "./node-costs";
 import { layersView } from "./layers";
 import { wireViews } from "./wire";
@@ -133,6 +134,7 @@ function plainSections(report: Report): (HTMLElement | string)[] {
     nodeCostsSection(report.node_costs) ?? "",
     bridgesSection(report) ?? "",
     chainsSection(report) ?? "",
+    subscribersSection(report) ?? "",
     feasibilitySection(report) ?? "",
     failuresSection(report),
     settingsSection(report),

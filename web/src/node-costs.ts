@@ -43,6 +43,12 @@ const ofMessage = (head: string, value: Column["value"], text = numberText): Col
   value,
   text,
 });
+const ofStartUp = (head: string, value: Column["value"]): Column => ({
+  group: "start-up",
+  head,
+  value,
+  text: durationText,
+});
 
 const COLUMNS: Column[] = [
   ofNode("threads", (row) => row.threads_per_node),
@@ -67,8 +73,12 @@ const COLUMNS: Column[] = [
   ofMessage("cache misses", (row) => row.cache_misses_per_message),
   ofMessage("TLB misses", (row) => row.tlb_misses_per_message),
   ofMessage("energy", (row) => row.energy_per_message_nj, energyText),
-  { group: "start-up", head: "created", value: (row) => row.startup_participant_ns, text: durationText },
-  { group: "start-up", head: "matched", value: (row) => row.startup_matched_ns, text: durationText },
+  ofStartUp("up", (row) => row.startup_process_ns),
+  ofStartUp("first created", (row) => row.startup_participant_first_ns),
+  ofStartUp("all created", (row) => row.startup_participant_ns),
+  ofStartUp("first matched", (row) => row.startup_matched_first_ns),
+  ofStartUp("all matched", (row) => row.startup_matched_ns),
+  ofStartUp("first message", (row) => row.startup_first_message_ns),
 ];
 
 function named(row: NodeCost): string {
@@ -142,7 +152,7 @@ export function nodeCostsSection(found: NodeCosts | null): HTMLElement | null {
   const said =
     "Medians over the valid trials. What is counted per node is that of all workers and daemons, over " +
     "the number of nodes. A message counts for each reader that took it. Libraries are sizes in the " +
-    `address space.${which}`;
+    `address space. Start-up counts from the start of the workers.${which}`;
   return section(
     "node-costs",
     "What a node costs",

@@ -2,7 +2,7 @@
 // What the reader has chosen. It is kept in the URL's fragment, so that a link shows the same view.
 
 import type { Cell } from "./data";
-import { axesOf, linesBy } from "./axes";
+import { axesOf, figuresOf, linesBy, P50 } from "./axes";
 import type { Model } from "./model";
 import { edgesOf, END_TO_END, key, payloadsOf, richestFacets, selectedCells } from "./model";
 
@@ -16,6 +16,8 @@ export interface State {
   axis: string;
   by: string;
   chartAdapter: string;
+  /** What is drawn: p50, the mean, or half a round trip. */
+  figure: string;
   /** The reference line for relative differences; "" for the times themselves. */
   against: string;
   hidden: string[];
@@ -42,6 +44,7 @@ export function initialState(model: Model): State {
     axis: "",
     by: "payload_bytes",
     chartAdapter: "",
+    figure: P50,
     against: "",
     // The floor already shows bare transports; as separate lines they would crowd the chart.
     hidden: middleware ? [...new Set(cells.filter((cell) => cell.bare).map((cell) => cell.adapter))] : [],
@@ -83,7 +86,7 @@ function settledChart(
   model: Model,
   state: State,
   cells: Cell[],
-): Pick<State, "axis" | "by" | "chartAdapter" | "against"> {
+): Pick<State, "axis" | "by" | "chartAdapter" | "figure" | "against"> {
   const axes = axesOf(model);
   const axis = axes.includes(state.axis) ? state.axis : (axes.find((each) => each !== "payload_bytes") ?? "");
   const lines = linesBy(model, axis);
@@ -95,11 +98,12 @@ function settledChart(
     ? state.chartAdapter
     : (measured?.adapter ?? model.adapters[0] ?? "");
   const names = model.report.factors.find(({ name }) => name === by)?.values ?? [];
-  return { axis, by, chartAdapter, against: names.includes(state.against) ? state.against : "" };
+  const figure = figuresOf(model).includes(state.figure) ? state.figure : P50;
+  return { axis, by, chartAdapter, figure, against: names.includes(state.against) ? state.against : "" };
 }
 
 const FLAGS = ["descending", "allCells", "allEdges", "eachTrial", "failedOnly"] as const;
-const TEXTS = ["edge", "cell", "filter", "sort", "axis", "by", "chartAdapter", "against"] as const;
+const TEXTS = ["edge", "cell", "filter", "sort", "axis", "by", "chartAdapter", "figure", "against"] as const;
 
 /** The URL fragment for a state: only what differs from the first view. */
 export function toFragment(state: State, initial: State): string {

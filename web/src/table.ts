@@ -85,6 +85,7 @@ const FIGURES: Column[] = [
   figure("latency_p99_ns", "p99", "latency: 99 % are faster", durationText),
   figure("latency_p999_ns", "p99.9", "latency: 99.9 % are faster", durationText),
   figure("latency_max_ns", "max", "latency of the slowest message", durationText),
+  figure("latency_mean_ns", "mean", "latency: the mean, which a few slow messages move", durationText),
   TIMES_FLOOR,
   figure("response_p99_ns", "response p99", "intended → taken: a late sender shows here", durationText),
   figure("send_lag_p99_ns", "send lag p99", "intended → publish: how late the sender was", durationText),

@@ -47,6 +47,7 @@ const report = {
   format: 1,
   cells,
   rows,
+  chains: [],
   curves: [],
   series: [],
   failures: [],
@@ -195,6 +196,8 @@ describe("the chart against a factor", () => {
     expect([first.axis, first.by, first.chartAdapter]).toEqual(["rate_hz", "adapter", "cyclonedds"]);
     const linked = settle(wide, fromFragment("axis=nodes&by=rate_hz&chartAdapter=udp", first));
     expect([linked.axis, linked.by, linked.chartAdapter]).toEqual(["nodes", "rate_hz", "udp"]);
+    expect(settle(wide, fromFragment("figure=latency_mean_ns", first)).figure).toBe("latency_mean_ns");
+    expect(settle(wide, fromFragment("figure=half_round_trip_p50_ns", first)).figure).toBe("latency_p50_ns");
     const wrong = settle(wide, fromFragment("axis=colour&by=workload", linked));
     expect([wrong.axis, wrong.by]).toEqual(["rate_hz", "workload"]);
     expect(settle(model, initialState(model)).axis).toBe("");

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The peers of a domain, listed by files in the trial's own folder. Zenoh would scout by multicast, which
-//! leaves the machine. So within one machine each peer takes the first free place, writes down where it
-//! listens, and connects to those before it. Each pair then has exactly one connection, whoever comes first.
+//! leaves the machine. So within one machine each peer takes the next place, writes down where it listens,
+//! and connects to those before it. Each pair then has exactly one connection, whoever comes first. A place
+//! whose peer has left stays taken, with nothing in it: in a free place before others, a new peer would
+//! connect to none of these, and none of them to it.
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,7 +14,7 @@ use lagometer_adapter::{Doing, Error, Result};
 
 const MEMBERS_MAX: u32 = 4096;
 
-/// A taken place; returned when this is dropped.
+/// A taken place; emptied when this is dropped.
 #[derive(Debug)]
 pub struct Membership {
     place: PathBuf,
@@ -24,7 +26,7 @@ impl Membership {
         let draft = folder.join(unique_name(".draft"));
         // A link makes the file appear complete, and fails if the place is taken.
         fs::write(&draft, endpoint).doing(format!("writing {}", draft.display()))?;
-        let taken = first_free(folder, &draft);
+        let taken = next_free(folder, &draft);
         fs::remove_file(&draft).doing(format!("removing {}", draft.display()))?;
         let (place, before) = taken?;
         Ok((Self { place }, before))
@@ -33,19 +35,18 @@ impl Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.place);
+        let _ = fs::write(&self.place, "");
     }
 }
 
-fn first_free(folder: &Path, draft: &Path) -> Result<(PathBuf, Vec<String>)> {
+fn next_free(folder: &Path, draft: &Path) -> Result<(PathBuf, Vec<String>)> {
     let mut before = Vec::new();
     for number in 0..MEMBERS_MAX {
         let place = folder.join(format!("member-{number}"));
         match fs::hard_link(draft, &place) {
             Ok(()) => return Ok((place, before)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // It may be gone: its peer has left since.
-                before.extend(fs::read_to_string(&place).ok());
+                before.extend(fs::read_to_string(&place).ok().filter(|endpoint| !endpoint.is_empty()));
             }
             Err(error) => return Err(error).doing(format!("taking the place {}", place.display())),
         }
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(one, ["a"]);
         drop(first);
         let (_third, before) = Membership::take(&folder, "c").unwrap();
-        assert!(before.is_empty(), "the first free place is the first");
+        assert_eq!(before, ["b"], "who comes again meets those that stayed");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

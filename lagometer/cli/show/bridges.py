@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
     from lagometer.summary.cell_data import Bridge
 
-HEADINGS = ("passed on", "stay p50", "stay p99", "of the whole", "CPU", "threads", "RSS", "PSS", "USS")
+HEADINGS = (
+    *("passed on", "stay p50", "stay p99", "of the whole", "added p50"),
+    *("CPU", "threads", "RSS", "PSS", "USS"),
+)
+OF_PROGRAMS = (
+    "; of a program's processes stay is not available, since nothing in them can be stamped: added p50 is "
+    "how much longer the median message takes end to end than without the bridge, all processes together"
+)
 
 
 def render_bridges(bridges: Sequence[Bridge], console: Console) -> None:
@@ -37,6 +44,7 @@ def render_bridges(bridges: Sequence[Bridge], console: Console) -> None:
             duration_text(row.stay_p50_ns),
             duration_text(row.stay_p99_ns),
             "–" if row.stay_share is None else f"{100.0 * row.stay_share:.1f} %",
+            duration_text(row.added_p50_ns),
             duration_text(row.cpu_per_message_ns),
             number(row.threads),
             *(size(size_bytes) for size_bytes in (row.rss_bytes, row.pss_bytes, row.uss_bytes)),
@@ -45,5 +53,6 @@ def render_bridges(bridges: Sequence[Bridge], console: Console) -> None:
         "\n[bold]bridges[/]: stay is from the begin of the callback that takes a message to its publishing "
         "on the other side; of the whole: its mean part of the end-to-end latency; CPU of the process for "
         "each message passed on"
+        + ("" if all(row.stay_p50_ns is not None for row in bridges) else OF_PROGRAMS)
     )
     print_wide(table, console)

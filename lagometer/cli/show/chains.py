@@ -23,7 +23,11 @@ FIGURES = {
     "idle": "idle_p50_ns",
     "½ round trip": "half_round_trip_p50_ns",
     "data age": "age_mean_ns",
+    "best": "age_best_ns",
+    "worst": "age_worst_ns",
+    "reaction p50": "reaction_p50_ns",
     "reaction max": "reaction_max_ns",
+    "first answer": "join_first_message_ns",
 }
 
 
@@ -38,13 +42,16 @@ def render_chains(rows: Sequence[ChainRow], console: Console) -> None:
         for heading, name in FIGURES.items()
         if any(getattr(row, name) is not None for row in rows)
     }
+    counts = ("n", "lost", "unanswered") if any(row.unanswered for row in rows) else ("n", "lost")
     table = new_table()
-    for heading in ("cell", "chain", "n", "lost", *shown):
+    for heading in ("cell", "chain", *counts, *shown):
         table.add_column(heading, justify="left" if heading in ("cell", "chain") else "right")
     for row in rows:
+        counted = [f"{getattr(row, name):,}" for name in counts]
         figures = [duration_text(getattr(row, name)) for name in shown.values()]
-        table.add_row(escape(row.cell), escape(row.chain), f"{row.n:,}", f"{row.lost:,}", *figures)
+        table.add_row(escape(row.cell), escape(row.chain), *counted, *figures)
     console.print(
-        "\n[bold]chains[/]: first publishing to the end of the last callback; the parts are medians, too"
+        "\n[bold]chains[/]: first publishing to the end of the last callback; the parts are medians, too; "
+        "data age, best and worst: the mean, shortest and longest path of an input"
     )
     print_wide(table, console)

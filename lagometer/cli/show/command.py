@@ -30,8 +30,17 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.store.reader import Campaign
-    from lagometer.summary.cell_data import Bridge, ChainRow, Daemons, OnTheWire, Queue, Saturated
-    from lagometer.summary.data import Finding, Summary, WithoutNoise
+    from lagometer.summary.cell_data import (
+        Bridge,
+        ChainRow,
+        Daemons,
+        Joined,
+        OnTheWire,
+        Queue,
+        Saturated,
+        Served,
+    )
+    from lagometer.summary.data import Finding, ReasonCount, Summary, WithoutNoise
     from lagometer.summary.data import Row as SummaryRow
     from lagometer.summary.layers import LayerTable
     from lagometer.summary.scheduling_data import CellScheduling
@@ -46,10 +55,12 @@ OfCell = TypeVar(
     "ChainRow",
     "Daemons",
     "Finding",
+    "Joined",
     "LayerTable",
     "OnTheWire",
     "Queue",
     "Saturated",
+    "Served",
     "SummaryRow",
     "WithoutNoise",
 )
@@ -142,6 +153,8 @@ def as_json(campaign: Campaign, edge: str | None = None, cell: str | None = None
         "saturation": [saturated.model_dump() for saturated in _of_cells(summary.saturated, cell)],
         "feasibility": [series.model_dump() for series in summary.feasibility],
         "chains": [chain.model_dump() for chain in _of_cells(summary.chains, cell)],
+        "served": [served.model_dump() for served in _of_cells(summary.served, cell)],
+        "joined": [joined.model_dump() for joined in _of_cells(summary.joined, cell)],
         "node_costs": summary.node_costs.model_dump() if summary.node_costs is not None else None,
         "bridges": [bridge.model_dump() for bridge in _of_cells(summary.bridges, cell)],
         "wire": [wire.model_dump() for wire in _of_cells(summary.wire, cell)],
@@ -217,9 +230,11 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     from lagometer.cli.show.noise import render_lost, render_noise
     from lagometer.cli.show.saturated import render_saturated
     from lagometer.cli.show.scheduling import render_scheduling
+    from lagometer.cli.show.subscribers import render_joined, render_served
     from lagometer.cli.show.wakeup import render_wakeup
     from lagometer.cli.show.wire import render_wire
     from lagometer.summary.cell_layers import campaign_layers
+    from lagometer.summary.failures import warning_counts
     from lagometer.summary.summarise import summarise
 
     layers = campaign_layers(campaign)
@@ -246,6 +261,8 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_node_costs(summary.node_costs if unfiltered else None, console)
     render_bridges(_of_cells(summary.bridges, cell), console)
     render_chains(_of_cells(summary.chains, cell), console)
+    render_served(_of_cells(summary.served, cell), console)
+    render_joined(_of_cells(summary.joined, cell), console)
     render_wire(_of_cells(summary.wire, cell), console)
     render_layers(_of_cells(layers.edges, cell), console)
     render_scheduling(_of_cells(summary.scheduling, cell), console)
@@ -256,7 +273,7 @@ def _render(campaign: Campaign, console: Console, edge: str | None, cell: str | 
     render_preemption(summary.preemption if unfiltered else None, console)
     compared = _of_cells(summary.without_noise, cell)
     render_noise(_of_cells(summary.rows, cell), compared, console, growing)
-    _render_warnings(valid, console)
+    _render_warnings(warning_counts(_of_cells(summary.rows, cell)), console)
     render_saturated(_of_cells(summary.saturated, cell), console)
     _render_failed(rows, console)
     render_findings(_of_cells(summary.findings, cell), console)
@@ -285,25 +302,18 @@ def _render_failed(rows: list[Row], console: Console) -> None:
             console.print(f"      [red]{escape(reason)}[/]")
 
 
-def _render_warnings(rows: list[Row], console: Console) -> None:
+def _render_warnings(counts: Sequence[ReasonCount], console: Console) -> None:
     from rich.markup import escape
 
-    cells: dict[str, set[tuple[str, int]]] = {}
-    for row in rows:
-        for warning in row["warnings"] or []:
-            cells.setdefault(warning.partition(":")[0] if _is_class(warning) else warning, set()).add(
-                (row["cell"], row["trial"])
-            )
-    if cells:
-        console.print("\n[bold yellow]warnings[/]")
-    for warning, trials in sorted(cells.items()):
-        console.print(f"  {escape(warning)} [dim]({len(trials)} trials)[/]")
-
-
-def _is_class(warning: str) -> bool:
     from lagometer.stats.verdict.validity import WARNINGS
 
-    return warning.partition(":")[0] in WARNINGS
+    if counts:
+        console.print("\n[bold yellow]warnings[/]")
+    for count in counts:
+        known = count.word in WARNINGS  # what it means is in a finding, and in the report
+        text = count.word if known else ": ".join(filter(None, (count.word, count.meaning)))
+        trials = "1 trial" if count.trials == 1 else f"{count.trials} trials"
+        console.print(f"  {escape(text)} [dim]({trials})[/]")
 
 
 def _wide(rows: list[Row]) -> Table:

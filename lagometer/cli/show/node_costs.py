@@ -71,8 +71,12 @@ def columns(node_costs: NodeCosts) -> list[tuple[str, str]]:
         ("network", "network_bytes_per_message"),
         *((name.replace("_", " "), f"{name}_per_message") for name in PROCESSOR),
         ("energy", "energy_per_message_nj"),
+        ("up", "startup_process_ns"),
+        ("first created", "startup_participant_first_ns"),
         ("created", "startup_participant_ns"),
+        ("first matched", "startup_matched_first_ns"),
         ("matched", "startup_matched_ns"),
+        ("message", "startup_first_message_ns"),
     ]
     return [column for column in shown if any(_text(row, column[1]) != "-" for row in node_costs.rows)]
 

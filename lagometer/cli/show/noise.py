@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 # Printed with and without noise; the cost is next to the latency.
 FIGURES = {"latency_p50_ns": "p50", "cpu_per_message_ns": "CPU/msg", "latency_p99_ns": "p99"}
-OVER = {"messages": "all messages", "trials": "median of trials"}
+OVER = {"messages": "all messages", "trials": "median of trials", "half": "median; least disturbed half"}
 
 
 def render_noise(

@@ -33,8 +33,8 @@ CLOCKS = (
 )
 ABSENT = {
     **dict.fromkeys(QUANTILES, "the quantiles of seconds do not give that of the run"),
-    "latency_sd_ns": "ddsperf does not tell it",
-    "sent": "ddsperf does not tell it of a run",
+    "latency_sd_ns": "ddsperf does not print it",
+    "sent": "ddsperf does not print it for a run",
     "lost": "if null: ddsperf reports no losses of pings, and only the sum over several writers",
 }
 

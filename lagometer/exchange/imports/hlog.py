@@ -96,7 +96,7 @@ def _unit(source: Source, options: Options) -> str:
     if unit is None:
         raise ExchangeError(
             f"{source.path}: a log of HdrHistogram does not name the unit of its values (Interval_Max has a "
-            "ratio of its own); say it: --unit ns, us, ms or s"
+            "ratio of its own); name it: --unit ns, us, ms or s"
         )
     return unit
 

@@ -35,7 +35,7 @@ ROUND_TRIP = "round trip: from publishing until the echo of a relay is back"
 ABSENT = {
     **dict.fromkeys(QUANTILES, "the logs have minimum, maximum, mean and variance alone"),
     **dict.fromkeys(("latency_skewness", "latency_kurtosis"), "the logs have the first two moments alone"),
-    "response, send_lag, blocked, layers, CPU time": f"{TOOL} does not tell when a message was due",
+    "response, send_lag, blocked, layers, CPU time": f"{TOOL} does not print when a message was due",
 }
 LOST_NOTE = (
     "lost is a lower bound: a row's count is cut to whole numbers per second, so a single loss in a row that "

@@ -28,11 +28,11 @@ HEARD = ("Subscriptions stats:", "Clients stats:")
 _TITLE = re.compile(r"\s*\w[\w ]* stats:\s*$")
 LARGEST_US = 1e12
 ABSENT = {
-    **dict.fromkeys(QUANTILES, "the tool does not tell quantiles"),
+    **dict.fromkeys(QUANTILES, "the tool does not print quantiles"),
     "latency_mean_ns, latency_sd_ns, latency_max_ns": (
         "where null: messages came too late, and the tool leaves those out of its latencies"
     ),
-    "sent": "of a subscription the tool does not tell it",
+    "sent": "the tool does not print it for a subscription",
 }
 LOST_NOTE = (
     "lost counts from the first message ever sent, so also what was sent before the subscriber was there"

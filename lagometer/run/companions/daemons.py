@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from lagometer.agent.commands import Companion
 from lagometer.agent.daemons import Ready, Wanted
+from lagometer.run.companions.pinning import pinned_words
 from lagometer.study import Adapter, Cell
 from lagometer.study.daemons import LOOPBACK, daemons_in_use, filled_in, find_program, option_values
 from lagometer.study.room import UNKNOWN_ROOM, room_for
@@ -19,9 +20,7 @@ def wanted_daemons(
     """Returns the daemons of a cell, each once, with their texts filled in for a trial in the folder
     `runtime`. address: where its workers reach them."""
     factors = cell.factors
-    pinned: tuple[str, ...] = ()
-    if factors.cpus not in ("any", "spread"):
-        pinned = ("taskset", "-c", factors.cpus)
+    pinned = pinned_words(cell)
     room = room_for(cell)
     daemons: list[Wanted] = []
     for name in cell.adapters:

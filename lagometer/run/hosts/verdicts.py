@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from lagometer.run.hosts.looks import HostLook, WayLook
 from lagometer.stats.verdict.health import SOCKET_BYTES_WANTED, Finding
+from lagometer.units import duration_text, signed_duration_text, span_text
 
-NS_PER_US = 1_000.0
 ETHERNET_MTU = 1500
 BUFFERS = ("net.core.rmem_max", "net.core.wmem_max")
 
@@ -55,8 +55,8 @@ def _adapters(look: HostLook) -> Iterator[Finding]:
 def _clock(look: HostLook) -> Finding:
     if look.clock.same:
         return Finding("clock", "ok", "the clock of this machine: one-way latency is exact")
-    bound_us = look.clock.bound_ns / NS_PER_US
-    observation = f"a clock of its own; its offset is known to {bound_us:.0f} µs over the agent's link"
+    bound = duration_text(look.clock.bound_ns)
+    observation = f"a clock of its own; its offset is known to {bound} over the agent's link"
     spoils = "one-way latency to this host has no bound, so it is not given"
     fix = "give the host the `address` of its link to the others (docs/methodology/clocks.md)"
     if not look.host.address:
@@ -74,7 +74,7 @@ def _synchronisation(look: HostLook) -> Finding:
         words.append(f"made {pulled_ppm:+.1f} ppm faster")
     for name in ("chrony", "ptp"):
         if clock.get(name):
-            words.append(f"{name}: {clock[name]['offset_ns'] / NS_PER_US:+.1f} µs from its source")
+            words.append(f"{name}: {signed_duration_text(clock[name]['offset_ns'])} from its source")
     observation = "; ".join(words)
     if pulled_ppm is None:
         return Finding("synchronisation", "unknown", observation)
@@ -143,8 +143,8 @@ def way_findings(way: WayLook) -> list[Finding]:
 
 
 def _round_trip(way: WayLook) -> Finding:
-    trips = [trip / NS_PER_US for trip in way.round_trips_ns]
-    observation = f"{min(trips):.0f} to {max(trips):.0f} µs, median {statistics.median(trips):.0f} µs"
+    trips = way.round_trips_ns
+    observation = f"{span_text(min(trips), max(trips))}, median {duration_text(statistics.median(trips))}"
     lost = way.sent - len(trips)
     if lost:
         fix = "find what loses packets: cable, Wi-Fi, a busy host"

@@ -58,7 +58,7 @@ class Finished:
 class BesideSamples:
     """What a trial has in addition to its samples, None if missing. events, exchanges: as in the schemas in
     `format`; outages: how long after each outage of a link messages arrived again, for the journal; calls:
-    likewise, how much the probes saw."""
+    likewise, how much the probes saw; log: whether the trial's log is kept even if it did not fail."""
 
     stamps: LayerStamps | None = None
     layers: LayerTimes | None = None
@@ -68,6 +68,7 @@ class BesideSamples:
     scheduler: SchedulerTimes | None = None
     calls: SeenCalls | None = None
     outages: Sequence[Mapping[str, Any]] = ()
+    log: bool = False
 
     def write(self, paths: Sequence[Path]) -> None:
         """Writes each one to its place, in the order of `_BESIDE`. Raises OSError."""
@@ -177,7 +178,7 @@ class TrialStore:
                 extras.write(others)
                 for written, final in zip(partial_captures, final_captures, strict=True):
                     form.keep_file(written, final)
-                if outcome.reasons:
+                if outcome.reasons or extras.log:
                     form.write_bytes_atomic(_log_text(outcome).encode(), log)
                 spent_s = time.monotonic() - began_s
                 entry = journal_entry(key, outcome, rows, str(path.relative_to(self.directory)))
@@ -336,7 +337,7 @@ def adapters_of(workers: Sequence[WorkerOutcome]) -> list[dict[str, Any]]:
 
 
 def _log_text(outcome: TrialOutcome) -> str:
-    """Returns the stderr of a failed trial's workers and daemons, each under its name."""
+    """Returns why a trial failed, and the stderr of its workers and daemons, each under its name."""
     parts = [f"reason: {reason}\n" for reason in outcome.reasons]
     parts += [f"--- {worker.name} ---\n{worker.stderr}\n" for worker in outcome.workers]
     parts += [f"--- daemon {daemon.name} ---\n{daemon.output}\n" for daemon in outcome.daemons]

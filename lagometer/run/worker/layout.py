@@ -161,7 +161,8 @@ class _Layout:
         self._graph = cell.graph
         self._adapters = adapters
         self._capacities = self._stream_capacities()
-        self._participants = sum(len(self._contexts(nodes)) for nodes in cell.workers)
+        # A bridge has one in each domain.
+        self._participants = sum(len(self._contexts(nodes)) for nodes in cell.workers) + 2 * bool(cell.bridge)
 
     def plan(self, index: int, standalone: bool) -> Plan:
         """Returns the plan of the worker with this index."""
@@ -241,7 +242,9 @@ class _Layout:
 
     def _subscriber(self, node: str, topic: str) -> _Participant:
         traffic = self._cell.traffic[topic]
-        return _Participant(traffic.subscriber_adapter, traffic.domain, traffic.security, self._own(node))
+        return _Participant(
+            traffic.subscriber_adapter, traffic.subscriber_domain, traffic.security, self._own(node)
+        )
 
     def _own(self, node: str) -> str:
         return node if self._cell.factors.participants == "per-node" else ""
@@ -319,7 +322,7 @@ class _Layout:
         traffic, stream = self._cell.traffic[topic], self._graph.stream_number(node, topic)
         service = self._graph.service_of.get(topic)
         replied_on, answers = None, None
-        if service is not None and node == service.server:
+        if service is not None and node in service.servers:
             place = topics_read(self._graph, node).index(service.request)
             answers = Answers(reader=place, stream=self._graph.answered[stream])
         elif service is not None:

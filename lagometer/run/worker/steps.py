@@ -29,7 +29,7 @@ from lagometer.run.worker.outcome import PHASES, STARTUP, TrialOutcome, WorkerOu
 from lagometer.run.worker.plan import Phases, Plan
 from lagometer.run.worker.said import reasons_of
 from lagometer.run.worker.unmatched import summed_up
-from lagometer.run.worker.waves import late_waves, waves
+from lagometer.run.worker.waves import late_waves, replaced, waves
 from lagometer.run.worker.words import exit_text, signal_name
 
 NS_PER_S = 1_000_000_000
@@ -196,7 +196,10 @@ class TrialSteps:
             part.go(wave, self._begin_ns, phases, late)
 
     def _join(self, wave: Sequence[int]) -> None:
-        """Admits workers while the others already run."""
+        """Admits workers while the others already run; a server, once the one that it replaces has gone."""
+        gone = [self._conversations[index] for index in replaced(self._plans, wave)]
+        if gone:
+            self._require(lambda: all(talk.bye for talk in gone), self._goodbye_ns(), "bye", gone)
         self._admit(wave)
         self._send_go(wave)
 
@@ -226,10 +229,12 @@ class TrialSteps:
             while talk.records is None:
                 has_moved = partial(self._has_moved, index, talk.records_pending_bytes)
                 self._require(has_moved, time.monotonic_ns() + self._grace_ns, "records", (talk,))
-        took_ns = creation_ns(self._conversations, self._workers_started_ns)
-        deadline_ns = time.monotonic_ns() + self._grace_ns + self._phases.drain_ns + took_ns
-        self._require(lambda: all(talk.bye for talk in self._conversations), deadline_ns, "bye")
+        self._require(lambda: all(talk.bye for talk in self._conversations), self._goodbye_ns(), "bye")
         self._require(self._all_finished, time.monotonic_ns() + self._grace_ns, "exit")
+
+    def _goodbye_ns(self) -> int:
+        took_ns = creation_ns(self._conversations, self._workers_started_ns)
+        return time.monotonic_ns() + self._grace_ns + self._phases.drain_ns + took_ns
 
     def _gather_evidence(self) -> None:
         self._exchange(askings(self._parts))

@@ -9,9 +9,12 @@ from collections.abc import Mapping, Sequence
 from lagometer.run.worker.conversation import Conversation
 from lagometer.run.worker.messages import Failed
 from lagometer.run.worker.plan import Plan, Reader
+from lagometer.units import duration_text
 
 CODE = "endpoints-missing"
 WORKERS_MIN = 3  # fewer are listed one by one, with everything that they miss
+# Discovery was still making progress if a worker was matched in this last part of the wait.
+PROGRESS_SHARE = 0.25
 COUNTS_MAX = 8  # in one reason
 
 Readers = Mapping[tuple[str, str], Reader]  # by their node, and their place in it
@@ -66,13 +69,33 @@ def summed_up(
     counts = [count for entry in missing if (count := _heard(entry, readers)) is not None]
     heard, wanted = sum(count[0] for count in counts), sum(count[1] for count in counts)
     heard_of_all = f"; they heard {heard} of {wanted} publishers" if counts else ""
-    matched = sum(conversation.matched is not None for conversation in conversations)
-    how_far = f"{matched} of {len(conversations)} workers were matched"
-    if matched:
-        how_far += ", so discovery was still making progress: use a longer `discovery_timeout`"
+    how_far = _how_far(conversations, unmatched, heard)
     how_many = f"{len(missing)} of {len(readers)} readers unmatched"
     summary = f"{CODE}: {how_many}, first: {first}{heard_of_all}; {how_far}"
     return (summary, *(reason for reason in reasons if not reason.startswith(f"{CODE}:")))
+
+
+def _how_far(conversations: Sequence[Conversation], unmatched: Sequence[Conversation], heard: int) -> str:
+    """Returns how many workers were matched, whether discovery was still making progress, and what to do.
+
+    heard: the publishers that the unmatched readers heard.
+    """
+    matched_ns = [talk.came_ns["matched"] for talk in conversations if talk.matched is not None]
+    waiting = sum(talk.matched is None and talk.failed is None for talk in conversations)
+    so_many = f"{len(matched_ns)} of {len(conversations)} workers were matched"
+    so_many += f" and {waiting} still waited when the trial ended" if waiting else ""
+    if not matched_ns and not heard:
+        return f"{so_many}, and none heard anybody: compare domain, network and QoS, and see the trial's log"
+    if not matched_ns:
+        return f"{so_many}, yet some hear others: use a longer `discovery_timeout`"
+    begin_ns = max((talk.came_ns.get("ready", 0) for talk in conversations), default=0)
+    end_ns = min(talk.came_ns["failed"] for talk in unmatched)
+    since_ns = max(0, end_ns - max(matched_ns))
+    last = f"{so_many}, the last one {duration_text(since_ns)} before the end"
+    if since_ns <= PROGRESS_SHARE * max(0, end_ns - begin_ns):
+        return f"{last}, so discovery was still making progress: use a longer `discovery_timeout`"
+    hint = "more time will hardly help; use fewer processes, or see the trial's log"
+    return f"{last}: discovery had stopped, so {hint}"
 
 
 def _readers(plans: Sequence[Plan]) -> Readers:

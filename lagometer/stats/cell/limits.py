@@ -238,7 +238,7 @@ class _Cell:
 
 def _absent(measured: pl.DataFrame, outcomes: Sequence[str], with_rejected: bool) -> Mask:
     """For each message sent, in sending order, whether it had one of these outcomes."""
-    others = ["duplicate", "unmatched", *([] if with_rejected else ["rejected"])]
+    others = [*form.APART, *([] if with_rejected else ["rejected"])]
     sent = measured.filter(~pl.col("outcome").is_in(others)).sort("publish_ns", maintain_order=True)
     return sent.select(absent=pl.col("outcome").is_in(list(outcomes)))["absent"].to_numpy()
 

@@ -24,9 +24,10 @@ import scipy
 
 from lagometer.stats.interval.bootstrap import Bins, variance_of_trial_means
 from lagometer.stats.interval.confidence import SUPPORT, degrees_of_freedom
+from lagometer.store.format import APART
 
 Mask = npt.NDArray[np.bool_]
-_OWN = ~pl.col("outcome").is_in(["duplicate", "unmatched"])
+_OWN = ~pl.col("outcome").is_in(APART)
 
 
 def missed_in_order(measured: pl.DataFrame, deadline_ns: int) -> Mask:

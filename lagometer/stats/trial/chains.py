@@ -16,10 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lagometer.stats.trial.absence import is_partial
 from lagometer.stats.trial.rows import (
     CENSORED,
     DELIVERED,
     SEVERITY,
+    UNANSWERED,
     UNKNOWN_NS,
     ChainParts,
     Codes,
@@ -30,7 +32,7 @@ from lagometer.stats.trial.rows import (
     worst_codes,
 )
 from lagometer.stats.trial.sent import NOWHERE, Index, SentTable
-from lagometer.store.facts import ChainSpec, TrialFacts
+from lagometer.store.facts import ChainSpec, EdgeSpec, TrialFacts
 from lagometer.store.records import Records
 
 
@@ -55,7 +57,7 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
     edges = [rows[number] for number in numbers]
     streams = [facts.edges[number].stream for number in numbers]
     way = _follow(edges, streams, table)
-    absent, outcome = _absent(edges, streams, table, way.first)
+    absent, outcome = _absent(edges, [facts.edges[number] for number in numbers], table, way.first)
     last = edges[-1]
     late = overtaken(table.records["sequence"][way.first], np.zeros(len(way.first), dtype=np.int64))
     unknown = np.full(len(absent), UNKNOWN_NS, dtype=np.int64)
@@ -156,11 +158,12 @@ def _arrivals(edge: EdgeRows, messages: int) -> Index:
 
 
 def _absent(
-    edges: Sequence[EdgeRows], streams: Sequence[int], table: SentTable, reached: Index
+    edges: Sequence[EdgeRows], specs: Sequence[EdgeSpec], table: SentTable, reached: Index
 ) -> tuple[Index, Codes]:
     """The messages of the first edge that did not reach the end, and what happened to each: the worst outcome
-    of any message based on it, or that it is still under way."""
-    count = len(table.records)
+    of any message based on it, or that it is still under way. A call to a server that left before it replied
+    is unanswered."""
+    count, streams = len(table.records), [spec.stream for spec in specs]
     origin = np.full(count + 1, NOWHERE, dtype=np.int64)
     begin, end = table.span(streams[0])
     origin[begin:end] = np.arange(begin, end)
@@ -180,5 +183,14 @@ def _absent(
     newest = int(reached.max()) - begin if len(reached) else NOWHERE
     under_way = (weight == 0) & (missing > newest)
     counted = (weight > 0) | under_way
-    outcome = np.where(under_way, CENSORED, worst_codes(weight))[counted].astype(np.int8)
-    return begin + missing[counted], outcome
+    outcome = np.where(under_way, CENSORED, worst_codes(weight))
+    if is_partial(specs[0]):  # only a call that this server took, or was to take, has a row here
+        own = np.zeros(end - begin, dtype=np.bool_)
+        own[edges[0].sent[edges[0].sent != NOWHERE] - begin] = True
+        if specs[-1].called and specs[-1].receiver == specs[0].sender:
+            counted = own[missing]
+            ended = ~under_way | any(spec.leaves for spec in specs)
+            outcome = np.where((weight == 0) & ended, UNANSWERED, outcome)
+        else:
+            counted &= own[missing]
+    return begin + missing[counted], outcome[counted].astype(np.int8)

@@ -14,7 +14,7 @@ from lagometer.stats.trial.rows import by_edge
 from lagometer.store import format as form
 from lagometer.store.facts import TrialFacts
 
-_OWN = ~pl.col("outcome").is_in(["duplicate", "unmatched"])
+_OWN = ~pl.col("outcome").is_in(form.APART)
 _DUE = pl.coalesce("intended_ns", "publish_ns")
 
 Mask = npt.NDArray[np.bool_]

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from lagometer.stats.trial.absence import after_kept_calls, connected, each_call_once, is_partial
 from lagometer.stats.trial.chains import chain_rows
 from lagometer.stats.trial.clocks import Times, clock_offsets
 from lagometer.stats.trial.rows import (
@@ -23,6 +24,7 @@ from lagometer.stats.trial.rows import (
     OVERWRITTEN,
     REJECTED,
     SEVERITY,
+    UNANSWERED,
     UNKNOWN_NS,
     UNMATCHED,
     Codes,
@@ -47,6 +49,7 @@ def samples(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame:
         _edge_rows(edge, table, received.get((edge.receiver_node, edge.reader), no_records), facts)
         for edge in facts.edges
     ]
+    rows = each_call_once(rows, facts.edges)
     end_to_end = _end_to_end(rows, table, facts)
     resent = _resent(end_to_end, table, facts)
     chains = [*end_to_end, *(chain_rows(chain, rows, table, facts) for chain in facts.chains)]
@@ -91,8 +94,17 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFact
     known = sent_of_taken != NOWHERE
     arrivals = np.flatnonzero(known & first)
     taken_of_sent[sent_of_taken[arrivals] - begin] = arrivals
-    outcome = _outcomes(edge, table.records[begin:end], taken_of_sent, received)
-    meant = np.flatnonzero(_meant_for(edge, table.records[begin:end], taken_of_sent))
+    sent = table.records[begin:end]
+    outcome = _outcomes(edge, sent, taken_of_sent, received)
+    came: Mask = taken_of_sent != NOWHERE
+    if is_partial(edge):
+        is_meant, is_away = connected(edge, sent, came)
+        outcome = np.where(is_away, UNANSWERED, outcome).astype(np.int8)
+        kept = begin + np.flatnonzero(came & (is_away | ~is_meant))
+        taken_of_sent = np.where(is_away, NOWHERE, taken_of_sent)
+    else:
+        is_meant, kept = _meant_for(edge, sent, came), np.zeros(0, dtype=np.int64)
+    meant = np.flatnonzero(is_meant)
     repeated = np.flatnonzero(known & ~first)
     stray = np.flatnonzero(~known)
     taken = np.concatenate((taken_of_sent[meant], repeated, stray))
@@ -109,10 +121,11 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFact
         payload_bytes=edge.payload_bytes,
         sizes_bytes=edge.sizes_bytes,
         receiver_clock=edge.receiver_clock,
+        kept=kept,
     )
 
 
-def _meant_for(edge: EdgeSpec, sent: Records, taken_of_sent: Index) -> Mask:
+def _meant_for(edge: EdgeSpec, sent: Records, came: Mask) -> Mask:
     """Whether a message had to arrive. It does not if it was sent before its subscriber existed (unless it
     still arrived: durability), or after the subscriber left."""
     meant = np.ones(len(sent), dtype=np.bool_)
@@ -120,7 +133,6 @@ def _meant_for(edge: EdgeSpec, sent: Records, taken_of_sent: Index) -> Mask:
         meant &= sent["publish_ns"] >= edge.receiver_joined_ns
     if edge.receiver_left_ns is not None:
         meant &= sent["publish_ns"] < edge.receiver_left_ns
-    came: Mask = taken_of_sent != NOWHERE
     return np.logical_or(meant, came)
 
 
@@ -147,10 +159,12 @@ def _first_of_each(sequences: npt.NDArray[np.uint64]) -> Mask:
 def _end_to_end(rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> list[EdgeRows]:
     """One row per message taken at a sink, with its root; one per root that did not reach a sink."""
     parts: list[EdgeRows] = []
+    after_kept = after_kept_calls(rows, table)
     for last, (edge, part) in enumerate(zip(facts.edges, rows, strict=True)):
         if edge.name not in facts.sink_edges:
             continue
         arrived = np.flatnonzero(part.outcome == DELIVERED)
+        arrived = arrived[~after_kept[part.sent[arrived]]]
         roots = table.root[part.sent[arrived]]
         arrived, roots = arrived[roots != NOWHERE], roots[roots != NOWHERE]
         by_taking = np.argsort(part.taken[arrived], kind="stable")
@@ -201,6 +215,8 @@ def _absent(
         missing = np.flatnonzero(~reached)
         weight = severity[begin + missing]
         under_way = (weight == 0) & (missing > newest)
+        if is_partial(facts.edges[last]) and facts.edges[last].leaves:
+            under_way[:] = False  # the edge to whoever took its place has them
         counted = (weight > 0) | under_way
         messages_absent.append(begin + missing[counted])
         outcomes.append(np.where(under_way, CENSORED, worst_codes(weight))[counted].astype(np.int8))

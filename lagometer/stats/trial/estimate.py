@@ -16,7 +16,7 @@ from lagometer.stats.trial.deadline import deadline_figures
 from lagometer.stats.trial.events import event_columns
 from lagometer.stats.trial.fairness import fairness_columns
 from lagometer.stats.trial.hosts import host_columns
-from lagometer.stats.trial.joining import joining_columns
+from lagometer.stats.trial.joining import first_answer_ns, joining_columns
 from lagometer.stats.trial.punctuality import punctuality
 from lagometer.stats.trial.quantile import quantile
 from lagometer.stats.trial.rows import by_edge
@@ -101,6 +101,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         rows[-1].update(events.get(name, {}))
         if name in chains:
             rows[-1].update(chain_columns(measured.get(name, empty), chains[name].returns))
+            rows[-1]["join_first_message_ns"] = first_answer_ns(chains[name], facts, joining)
         growth = None
         if not facts.closed_loop:  # a closed loop has no schedule
             growth = response_growth(edge_samples.get(name, empty), name)
@@ -168,7 +169,7 @@ def _initial_lost(edge: pl.DataFrame) -> int | None:
     first = edge.filter(pl.col("outcome") == "delivered")["sequence"].min()
     if first is None:
         return None
-    sent = edge.filter(~pl.col("outcome").is_in(["duplicate", "unmatched"]))
+    sent = edge.filter(~pl.col("outcome").is_in(form.APART))
     return int((sent["sequence"] < first).sum())
 
 
@@ -184,7 +185,7 @@ def edge_figures(name: str, measured: pl.DataFrame, closed_loop: bool) -> dict[s
     """Counts, latency and its parts, for one edge in the measure phase; columns of cells.parquet."""
     row: dict[str, object] = {"edge": name, **_counts(measured)}
     delivered = measured.filter(pl.col("outcome") == "delivered")
-    attempted = measured.filter(~pl.col("outcome").is_in(["duplicate", "unmatched"]))
+    attempted = measured.filter(~pl.col("outcome").is_in(form.APART))
     for figure in OBSERVED:
         if closed_loop and figure in OF_SCHEDULE:
             continue
@@ -198,7 +199,7 @@ def edge_figures(name: str, measured: pl.DataFrame, closed_loop: bool) -> dict[s
 
 def _counts(measured: pl.DataFrame) -> dict[str, object]:
     outcomes = _tally(measured, "outcome")
-    attempted = measured.filter(~pl.col("outcome").is_in(["duplicate", "unmatched"]))
+    attempted = measured.filter(~pl.col("outcome").is_in(form.APART))
     return {
         "n": outcomes.get("delivered", 0),
         "sent": attempted.height - outcomes.get("rejected", 0),
@@ -210,7 +211,7 @@ def _counts(measured: pl.DataFrame) -> dict[str, object]:
     }
 
 
-_OUTCOMES_COUNTED = ("lost", "overwritten", "censored", "rejected", "unmatched")
+_OUTCOMES_COUNTED = ("lost", "overwritten", "censored", "rejected", "unmatched", "unanswered")
 
 
 def _tally(frame: pl.DataFrame, column: str) -> dict[str, int]:

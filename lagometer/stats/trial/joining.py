@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from lagometer.store.facts import TrialFacts
+from lagometer.store.facts import ChainSpec, TrialFacts
 from lagometer.store.format import JOINING_COLUMNS
 
 LEAVING_NS = 1_000_000_000  # after a node left; later effects are not attributed to its leaving
@@ -59,6 +59,16 @@ def joining_columns(
         if lefts:
             columns[edge.name] |= _noticed(taken, "leaving", (min(lefts), min(lefts) + LEAVING_NS))
     return columns
+
+
+def first_answer_ns(
+    chain: ChainSpec, facts: TrialFacts, columns: Mapping[str, Mapping[str, int | None]]
+) -> int | None:
+    """For a chain that ends with the replies of a service whose server or client joined: from when it had
+    created its endpoints until the client took the first answer. columns: from `joining_columns`."""
+    last = chain.edges[-1]
+    called = any(edge.called for edge in facts.edges if edge.name == last)
+    return columns[last]["join_first_message_ns"] if called else None
 
 
 def _latest(*times_ns: int | None) -> int | None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,9 @@ from lagometer.store.records import Records
 
 Codes = npt.NDArray[np.int8]
 Times = npt.NDArray[np.int64]
-DELIVERED, LOST, OVERWRITTEN, CENSORED, REJECTED, DUPLICATE, UNMATCHED = range(len(form.OUTCOMES))
+DELIVERED, LOST, OVERWRITTEN, CENSORED, REJECTED, DUPLICATE, UNMATCHED, UNANSWERED = range(len(form.OUTCOMES))
 # If a chain broke in several places, the code that says most about it.
-SEVERITY = {REJECTED: 1, CENSORED: 2, OVERWRITTEN: 3, LOST: 4}
+SEVERITY = {REJECTED: 1, CENSORED: 2, OVERWRITTEN: 3, LOST: 4, UNANSWERED: 5}
 UNKNOWN_NS = -1
 
 
@@ -44,6 +44,8 @@ class EdgeRows:
     sizes_bytes: tuple[int, ...] = ()
     parts: ChainParts | None = None
     receiver_clock: str = ""  # as in the `EdgeSpec` of its last edge
+    # Calls in the sent table that were made while nobody could answer, and that a server took later.
+    kept: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def by_edge(samples: pl.DataFrame) -> dict[str, pl.DataFrame]:

@@ -75,6 +75,7 @@ WARNINGS = {
     "rejected": "the middleware did not accept messages (full queue, back-pressure)",
     "reordered": "messages were taken after later ones (BEST_EFFORT, or replies of a service)",
     "resent": "a closed loop timed out and sent again",
+    "unanswered": "calls of a service were due while its server was away, or had not been found yet",
     "skipped": "a source dropped messages that were late (late: skip); they are in no figure of times",
     "shifted": "a source was late and its schedule moved (late: shift); intended times are the original ones",
     "queue-builds-up": "median response time grows through the trial, so p50 depends on how long that is",

@@ -61,7 +61,7 @@ def _what_became(cell: CellEvidence, trials: list[Trial]) -> str:
     if not sum(trial.count("n") for trial in trials):
         return "no message arrived whole"
     if lost := _lost(trials):
-        return f"{lost:,} messages never arrived"
+        return f"{lost:,} messages never arrived" if lost > 1 else "1 message never arrived"
     if cell.factors.get("reliability") == "best_effort":
         return "no message was lost, so they were none of the measure phase's"
     return "no message was lost, so they were sent again, which takes time"

@@ -90,6 +90,15 @@ COUNTED = (
         "docs/methodology/messages.md",
     ),
     Counted(
+        "unanswered",
+        "server-was-away",
+        "calls were due while their server was away or not found yet: it starts late, leaves or restarts",
+        "{count} calls, next to {sent} messages that were sent",
+        "expect that many time-outs; `join_first_message_ns` of the service's chain says how long clients "
+        "took to get an answer once the server had created its endpoints",
+        "docs/WORKLOADS.md",
+    ),
+    Counted(
         "event_lost",
         "middleware-noticed-loss",
         "the middleware itself reported to a reader that messages were lost",

@@ -40,6 +40,7 @@ def programs(build: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("transport", CARRIES)
 @pytest.mark.parametrize("adapter", THREE_TRANSPORTS)
 def test_each_transport_carries_what_is_claimed(
@@ -164,6 +165,7 @@ def test_zeromq_holds_back_where_it_promises_every_message(build: Path, qos: tup
     assert received == accepted[: len(received)]
 
 
+@pytest.mark.by_turn
 @pytest.mark.crossed
 @pytest.mark.parametrize("phase", ["discover", "measure", "tear-down"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

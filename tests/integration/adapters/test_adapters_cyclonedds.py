@@ -69,6 +69,7 @@ def process_of(private: Machine, worker: int) -> int:
 # --- UDP ---
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(
     ("options", "least", "most"),
     [
@@ -181,6 +182,7 @@ TURNED_ON = {
 }
 
 
+@pytest.mark.by_turn
 @SERIES
 @pytest.mark.parametrize(("kind", "origin"), [("fixed", "loaned"), ("bytes", "copied")])
 def test_shared_memory_carries_it_and_fixed_types_are_loaned(

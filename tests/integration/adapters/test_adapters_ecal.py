@@ -51,6 +51,7 @@ def settings_of(said: Said) -> dict[str, Any]:
     return settings
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("registration", ["udp", "shm"])
 @pytest.mark.parametrize("transport", WORDS)
 def test_it_goes_the_way_that_it_is_told(

@@ -43,6 +43,7 @@ def faulty_run(build: Path, folder: Path, **faults: Any) -> dict[str, Any]:
     return rows.row(by_predicate=pl.col("edge") == "source→sink", named=True)
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("adapter", PAIRS)
 def test_each_message_comes_with_its_key(build: Path, tmp_path: Path, adapter: str) -> None:
     for name in adapter.split("+"):
@@ -87,6 +88,7 @@ def test_keys_arrive_with_other_settings(
     assert rows and all(row["n"] > 0 and row["corrupted"] == row["lost"] == 0 for row in rows)
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("adapter", ("cyclonedds", "cyclonedds11", "fastdds"))
 def test_a_message_is_overwritten_by_its_own_instance_alone(
     build: Path, tmp_path: Path, adapter: str

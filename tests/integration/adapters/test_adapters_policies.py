@@ -38,6 +38,7 @@ def settings_of(build: Path, folder: Path, matrix: dict[str, Any]) -> str:
     return json.dumps(campaign.manifest["settings"])
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("adapter", HAVING)
 def test_a_message_older_than_its_lifespan_is_dropped(build: Path, tmp_path: Path, adapter: str) -> None:
     need(adapter)
@@ -59,6 +60,7 @@ def test_a_message_older_than_its_lifespan_is_dropped(build: Path, tmp_path: Pat
     assert said.endswith("with a lifespan of 40 ms")
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("adapter", HAVING)
 def test_partition_liveliness_and_deadline_are_in_force(build: Path, tmp_path: Path, adapter: str) -> None:
     need(adapter)

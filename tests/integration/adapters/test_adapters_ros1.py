@@ -54,6 +54,7 @@ def refusal(build: Path, nodes: list[Mapping], options: Mapping | None = None) -
 # --- transports ---
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(
     ("reliability", "placement", "transport"),
     [
@@ -87,6 +88,16 @@ def test_udpros_does_not_claim_to_be_reliable(build: Path) -> None:
 def test_udpros_refuses_what_it_cannot_number(build: Path) -> None:
     nodes = pipeline("waitset", qos=BEST_EFFORT, payload_bytes=4 << 20)
     assert "at most 65535 datagrams" in refusal(build, nodes, {"max_datagram_size": 64})
+
+
+def test_nothing_changes_at_508_bytes(build: Path, tmp_path: Path) -> None:
+    """ros_comm, issue 2213, tells of a border there, with another client library or an older version."""
+    sizes = ["507B", "508B", "509B"]
+    matrix = {"adapter": ["ros1"], "workload": ["pipeline-2"], "payload": sizes, "rate": ["50Hz"]}
+    rows = run_cells(build, tmp_path, {**matrix, "reliability": ["reliable"]})
+    rows = rows.filter(pl.col("edge") == "end-to-end").sort("payload_bytes")
+    assert rows.select("payload_bytes", "lost").rows() == [(507, 0), (508, 0), (509, 0)]
+    assert rows["n"].equals(rows["sent"])
 
 
 @pytest.mark.parametrize("profile", ["default", "matched"])

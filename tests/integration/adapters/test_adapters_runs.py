@@ -20,6 +20,8 @@ pytestmark = pytest.mark.by_turn
 # sends in one piece; of fixed types, which have four sizes, 64 KB is it. A UDP datagram ends at 65,507 B.
 PAYLOADS = ["64B", "60KB", "64KB", "100KB"]
 UNWANTED = ["*/64KB/bytes/*", "*/60KB/*"]
+# `make nightly` makes a round trip on every adapter.
+ROUND_TRIPS = (*FLOORS, *MIDDLEWARE, *STACKED, *IN_PYTHON) if "LAGOMETER_LONG" in os.environ else ("shm",)
 LAGOMETERS_OWN = ("bytes", "fixed")  # messages of ROS 2 have a test of their own
 
 
@@ -95,3 +97,27 @@ def test_nodes_in_one_process(build: Path, tmp_path: Path, adapter: str) -> None
     rows = run_cells(build, tmp_path, matrix)
     reliable_rows_are_whole(rows)
     assert rows["cell"].n_unique() == 2 * len(matrix["dispatch"])
+
+
+@pytest.mark.parametrize("adapter", ROUND_TRIPS)
+def test_a_round_trip_at_a_rate_is_halved_without_the_echo(build: Path, tmp_path: Path, adapter: str) -> None:
+    need("netns")
+    need(adapter)
+    sidecar = json.loads((adapter_library(adapter, build).parent / "adapter.json").read_text())
+    abilities = sidecar["abilities"]
+    of_any_size = "bytes" in abilities["types"]
+    matrix = {
+        "adapter": [adapter],
+        "workload": ["roundtrip"],
+        "payload": ["4B", "64B"] if of_any_size else ["64B"],
+        "type": ["bytes" if of_any_size else "fixed"],
+        "rate": ["20Hz"],
+        "dispatch": [next(each for each in abilities["dispatch"] if each != "poll")],
+        "placement": ["single-process" if sidecar["scope"] == "process" else "process-per-node"],
+    }
+    rows = run_cells(build, tmp_path, matrix, duration="600ms", drain="300ms")
+    chains = rows.filter(pl.col("edge") == "round-trip")
+    assert sorted(chains["payload_bytes"]) == ([4, 64] if of_any_size else [64])
+    for row in chains.iter_rows(named=True):
+        assert row["n"] >= 6
+        assert 0 < 2 * row["half_round_trip_mean_ns"] < row["whole_mean_ns"]

@@ -62,6 +62,7 @@ def settings_of(out: Path, kind: str) -> list[dict[str, Any]]:
     return [each for cell in settings.values() for each in cell if each["object"].startswith(kind)]
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(("transport", "router"), [*itertools.product(TRANSPORTS, (False, True))])
 def test_it_goes_the_way_that_it_is_told(build: Path, tmp_path: Path, transport: str, router: bool) -> None:
     """Seen from outside; through the router where one is asked for, since its clients listen nowhere."""

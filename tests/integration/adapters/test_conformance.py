@@ -11,9 +11,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from campaign_support import arguments_of, journal, lagometer, programs, write_study
 from conformance_support import abilities, abilities_to_show, broken_lines, conformance
 from needs import FLOORS, IN_PYTHON, MIDDLEWARE, STACKED, adapter_library, guard_build_folder, need
+
+from lagometer.store.reader import open_campaign
 
 pytestmark = pytest.mark.by_turn
 
@@ -164,6 +168,35 @@ def test_stamps_of_layers_that_do_not_fit_their_messages_fail(
     broken = broken_lines(abilities(results)["layers"])
     assert any(line in each for each in broken) if line else not broken, (broken, messages)
     assert code == (3 if line else 0)
+
+
+@pytest.mark.parametrize(("over", "by_number"), [("fastdds", True), ("cyclonedds", False)])
+def test_stamps_of_an_adapters_own_thread_find_their_messages(
+    build: Path, tmp_path: Path, over: str, by_number: bool
+) -> None:
+    """By its key (`stamp_keyed`), and by its number (`stamp`) where the middleware gives readers a number."""
+    broken_adapter(build, tmp_path, "layer-thread", over)
+    matrix = {"adapter": "broken", "workload": "pipeline-2", "rate": "20Hz"}
+    study = write_study(tmp_path, layers="on", machine_floor="off", matrix=matrix)
+    environment = {**programs(build), "LAGOMETER_ADAPTER_PATH": str(tmp_path)}
+    for _ in range(3):  # a busy machine misses the rate
+        out = tmp_path / "out"
+        code, _, said = lagometer(tmp_path, *arguments_of(study, out), environment=environment)
+        assert code in (0, 3), said
+        [entry] = journal(out)
+        if entry["valid"]:
+            break
+    assert entry["valid"], entry["reasons"]
+    opened = open_campaign(out)
+    stamps = pl.read_parquet(opened.stamps_path(entry["cell"], entry["trial"]))
+    entered = stamps.filter(pl.col("side").cast(pl.String()) == "sender", ~pl.col("end"))
+    numbers = {str(layer): sorted(of["sequence"].to_list()) for (layer,), of in entered.group_by("layer")}
+    samples = opened.samples(entry["cell"], entry["trial"])
+    of_edge = samples.filter(pl.col("edge").cast(pl.String()) == "source→sink")
+    sent = sorted(of_edge["sequence"].to_list())
+    assert len(sent) >= 5
+    assert numbers["write"] == numbers["vendor-0"] == sent
+    assert numbers.get("vendor-1", []) == (sent if by_number else [])
 
 
 def test_a_process_that_hangs_names_its_last_call(build: Path, tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def shm(build: Path, monkeypatch: pytest.MonkeyPatch) -> Adapter:
     return load_adapter(adapter_library("shm", build).parent)
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("ability", SHOWN, ids=lambda ability: ability.name)
 def test_a_check_asks_for_what_its_ability_says(
     ability: Ability, shm: Adapter, monkeypatch: pytest.MonkeyPatch
@@ -100,6 +101,7 @@ def test_a_check_asks_for_what_its_ability_says(
     assert wanted in asked.reliabilities
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("ability", SHOWN, ids=lambda ability: ability.name)
 def test_a_check_keeps_within_the_limits_that_are_declared(
     ability: Ability, shm: Adapter, monkeypatch: pytest.MonkeyPatch

@@ -152,7 +152,7 @@ def test_measuring_them_keeps_within_its_bounds(guard_build: Path, adapter: str,
     need(adapter)
     size = IMU_BYTES if kind == "Imu" else 4_800
     nodes = pipeline("listener", period_ns=2 * MILLISECOND_NS, type=kind, payload_bytes=size)
-    given = plan(adapter_library(adapter, guard_build), DIRECTORY, nodes)
+    given = plan(adapter_library(adapter), DIRECTORY, nodes)
     (said,) = run_private(guard_build, [{**given, "content": {"kind": "random", "seed": 1}}])
     assert said.code == 0, said.errors[-2000:] or said.events[-1]
     assert [each["corrupted"] for each in said.event("done")["readers"]] == [0, 0]

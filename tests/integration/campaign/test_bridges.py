@@ -41,6 +41,7 @@ def lost_of(out: Path) -> dict[str, int]:
     return {name: int(edges[name].sum()) for name in ("lost", "corrupted", "duplicated", "unmatched")}
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize(("payload", "rate"), [("4MB", "5Hz"), ("64B", "1kHz")])
 def test_large_and_frequent_messages_pass(

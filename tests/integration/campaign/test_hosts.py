@@ -50,6 +50,7 @@ def run(folder: Path, study: Path, *more: str, **popen: Any) -> tuple[int, list[
 # --- agents that are not to be trusted
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -322,3 +323,11 @@ def test_the_views_say_why_there_is_no_latency_and_what_differs_between_hosts(tm
     assert all(host["realtime_limit"]["period_us"] > 0 for host in journal(tmp_path / "out")[0]["hosts"])
     code, output, _ = lagometer(tmp_path, "show", str(tmp_path / "out"))
     assert code == 0 and "unknown clock offset" in " ".join(output.split())
+    # Nor does an export have a latency.
+    histograms = tmp_path / "latency.hlog"
+    exported = ("export", str(tmp_path / "out"), "--format")
+    code, _, errors = lagometer(tmp_path, *exported, "hlog", "--out", str(histograms))
+    assert code == 0 and "Tag=" not in histograms.read_text(), errors
+    code, output, errors = lagometer(tmp_path, *exported, "openmetrics")
+    assert code == 0 and "lagometer_messages_total{" in output, errors
+    assert "lagometer_latency_seconds{" not in output and "lagometer_latency_seconds_sum{" not in output

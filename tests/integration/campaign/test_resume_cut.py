@@ -28,6 +28,7 @@ from lagometer.store.reader import open_campaign
 MATRIX = {"adapter": "shm", "workload": "pipeline-2", "rate": "500Hz"}
 CELL = "shm/pipeline-2/500Hz"
 FEWER = 23  # of so many cuts one is tried without LAGOMETER_LONG, and both ends of each line
+SOME = 7  # likewise, where each cut is followed by whole trials
 SHORT = {"duration": "60ms", "warmup": "10ms", "drain": "10ms"}
 
 
@@ -63,6 +64,18 @@ def put_back(copy: Path, files: Mapping[str, bytes], journal: bytes) -> None:
     (copy / "journal.jsonl").write_bytes(journal)
 
 
+def ends_of(journal: bytes) -> set[int]:
+    """Where its lines end, and its beginning."""
+    lines = journal.splitlines(keepends=True)
+    return {sum(map(len, lines[:count])) for count in range(len(lines) + 1)}
+
+
+def places(journal: bytes, step: int) -> list[int]:
+    """Where it is cut: every so many bytes, at each line's end, and one byte before that."""
+    ends = ends_of(journal)
+    return sorted({*range(0, len(journal) + 1, step), *ends, *(end - 1 for end in ends if end)})
+
+
 def samples_of(folder: Path) -> dict[str, bytes]:
     return {path: (folder / path).read_bytes() for path in sample_paths(folder)}
 
@@ -85,8 +98,8 @@ def test_the_journal_cut_at_every_byte_is_taken_up(
     lines = whole.splitlines(keepends=True)
     files = samples_of(before)
     assert len(lines) == count
-    ends = {sum(map(len, lines[:count])) for count in range(len(lines) + 1)}
-    for size in sorted({*range(0, len(whole) + 1, step), *ends, *(end - 1 for end in ends if end)}):
+    ends = ends_of(whole)
+    for size in places(whole, step):
         put_back(copy, files, whole[:size])
         store = TrialStore(copy)
         store.reopen()
@@ -124,14 +137,14 @@ def test_what_a_file_system_may_leave_at_the_end_is_no_trial(finished: Path, cop
 
 
 def test_what_is_missing_is_done_again_wherever_the_journal_was_cut(copy: Path) -> None:
-    """A journal of short lines, so that each of its bytes can be tried."""
+    """A journal of short lines, so that many of its bytes can be tried, and each of them at night."""
     folder, trials = copy / "short", range(2)
     store = TrialStore(folder)
     for trial in trials:
         store_trial(store, (CELL, trial))
     whole, files = (folder / "journal.jsonl").read_bytes(), samples_of(folder)
     assert len(files) == len(trials)
-    for size in range(len(whole) + 1):
+    for size in places(whole, 1 if "LAGOMETER_LONG" in os.environ else SOME):
         put_back(folder, files, whole[:size])
         store = TrialStore(folder)
         store.reopen()

@@ -59,6 +59,7 @@ def expected(content: str, sequence: int) -> bytes:
     return (b"\0" if content == "zeros" else b"\xaa") * BYTES
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("worker", ["in C++", "in Python"])
 @pytest.mark.parametrize("content", ["any", "zeros", "random", "recorded-lidar.bin"])
 def test_payloads_are_filled_as_the_study_says(

@@ -23,9 +23,7 @@ def guarded_run(
 ) -> Said:
     need("netns")
     need(adapter)
-    library = adapter_library(adapter, guard_build)
-    if not library.exists():  # one that is built but once: an adapter knows nothing of guards
-        library = adapter_library(adapter)
+    library = adapter_library(adapter)  # of the build that measures: an adapter knows nothing of guards
     abilities = json.loads((library.parent / "adapter.json").read_text())["abilities"]
     dispatch = abilities["dispatch"][0]
     qos = {"reliability": abilities["reliability"][-1], "history": "keep_last", "depth": 16}
@@ -69,12 +67,13 @@ def test_load_is_made_within_the_same_bounds(guard_build: Path, schedule: dict[s
     nodes[0]["rules"][0]["schedule"] = schedule
     nodes[1]["rules"][0] |= {"work_ns": 100_000, "work": {"kind": "lognormal", "sigma": 0.5, "seed": 1}}
     content = {"content": {"kind": "random", "seed": 1}}
-    given = {**plan(adapter_library("null", guard_build), "/dev/shm/lagometer", nodes), **content}
+    given = {**plan(adapter_library("null"), "/dev/shm/lagometer", nodes), **content}
     (said,) = run_private(guard_build, [given])
     assert said.code == 0, said.errors[-2000:] or said.events[-1]
     assert said.names[-1] == "bye"
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("fault", CALLED)
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_a_fault_in_the_stamping_path_aborts(guard_build: Path, adapter: str, fault: str) -> None:

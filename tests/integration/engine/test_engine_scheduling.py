@@ -31,6 +31,7 @@ def test_spinning_fifo_threads_on_every_cpu_are_refused(build: Path) -> None:
     assert f"{os.cpu_count()} busy-polling threads" in failed["message"]
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("adapter", (*FLOORS, *MIDDLEWARE, *IN_PYTHON))
 def test_the_adapters_threads_inherit_what_was_asked_for(build: Path, adapter: str) -> None:
     need("netns")

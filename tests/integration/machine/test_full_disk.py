@@ -39,7 +39,7 @@ def test_a_full_disk_ends_the_campaign_and_keeps_what_is_finished(
 ) -> None:
     need("netns")
     matrix = {"adapter": "shm", "workload": "pipeline-2", "rate": "5kHz", "payload": ["64B", "128B"]}
-    study, out = write_study(tmp_path, trials=200, matrix=matrix), small_disk / inside
+    study, out = write_study(tmp_path, trials=200, duration="1s", matrix=matrix), small_disk / inside
     code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
     assert code == 5, errors
     last = errors.strip().splitlines()[-1]

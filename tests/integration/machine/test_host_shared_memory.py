@@ -30,13 +30,18 @@ def shared_memory() -> set[str]:
     return {name for name in names if any(part in name for part in ours)}
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
+def study_of(folder: Path, discovery_timeout: str) -> Path:
     """Two processes that talk over the shared memory transport alone: no packet leaves the machine."""
     need("fastdds")
     matrix = {"adapter": "fastdds", "workload": "pipeline-2", "rate": "50Hz", "network": "host"}
-    options = {"fastdds": {"transport": "shm"}}
-    return write_study(tmp_path, duration="60s", matrix=matrix, options=options, discovery_timeout="5s")
+    more = {"options": {"fastdds": {"transport": "shm"}}, "discovery_timeout": discovery_timeout}
+    return write_study(folder, duration="60s", matrix=matrix, **more)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """Such a study whose processes have time to find each other."""
+    return study_of(tmp_path, "5s")
 
 
 @pytest.fixture
@@ -96,7 +101,8 @@ def test_what_data_sharing_leaves_is_removed_too(tmp_path: Path) -> None:
     assert not shared_memory() - before
 
 
-def test_a_worker_that_fails_by_itself_leaves_nothing(tmp_path: Path, study: Path) -> None:
+def test_a_worker_that_fails_by_itself_leaves_nothing(tmp_path: Path) -> None:
+    study = study_of(tmp_path, "500ms")  # nobody is there to be found
     before, out = shared_memory(), tmp_path / "out"
     code, _, errors = lagometer(
         tmp_path,

@@ -41,6 +41,7 @@ def leftovers() -> list[str]:
     return [path.name for path in files_folder().glob("lagometer-*-*")]
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("interference", ["cpu-2", "memory", "cache", "io", "network"])
 def test_load_runs_beside_the_workers_and_is_counted(tmp_path: Path, interference: str) -> None:
     need("netns")
@@ -120,6 +121,7 @@ def generators(run: Running) -> list[int]:
     return [pid for pid in ours if Path(f"/proc/{pid}/comm").read_text().startswith(("stress-ng", "iperf3"))]
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("interference", ["cpu-2", "io", "network"])
 def test_generators_run_in_the_trials_namespaces_and_end_with_a_killed_conductor(
     tmp_path: Path, interference: str

@@ -191,6 +191,7 @@ def test_what_is_killed_fails_its_trial_alone(tmp_path: Path, base: Machine, wha
 PHASES = ["create", "discover", "warm-up", "measure", "drain", "tear-down"]
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("how", ["cut", "frozen"])
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_link_that_breaks_fails_its_trial_and_leaves_nothing(

@@ -26,7 +26,7 @@ from worker_support import Said
 from lagometer.store.records import KIND_CAUSES, KIND_RECEIVED, KIND_SENT
 from lagometer.worker_python.schedule import Work, WorkPlan
 
-LONG_DRAIN_NS = 2_000 * MILLISECOND_NS
+LONG_DRAIN_NS = 1_000 * MILLISECOND_NS
 PERIOD_NS = 20 * MILLISECOND_NS
 MANY = 80  # readers of one timer
 

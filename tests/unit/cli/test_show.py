@@ -56,7 +56,7 @@ def test_the_table_has_figures_reasons_and_exclusions(campaign: Path) -> None:
     text = shown(campaign)
     assert re.search(rf"{GOOD} +49 +1 +9\.0[23] µs +102 ns +- +- +9\.05 µs +100 ns +50 kHz", text)
     assert f"{BAD} #0\n      worker-died: sink, signal 9" in text
-    assert "lost (1 trials)" in text
+    assert "lost (1 trial)" in text
     assert "\n  null [for] one process\n      null/x\n" in text
 
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from lagometer.cli.show.command import as_json, render
-from lagometer.cli.show.noise import lost_quantile, render_lost, render_noise
+from lagometer.cli.show.noise import OVER, lost_quantile, render_lost, render_noise
 from lagometer.report.build import build_report
 from lagometer.store.reader import open_campaign
 from lagometer.summary.data import Row as SummaryRow
@@ -92,7 +92,7 @@ def test_figures_with_and_without_noise_are_those_of_the_report(tmp_path: Path, 
 
 def assert_shown(each: WithoutNoise, line: str) -> None:
     assert f" {each.trials_noisy} of {each.trials} " in line
-    assert {"messages": "all messages", "trials": "median of trials"}[each.of] in line
+    assert OVER[each.of] in line
     for value, low, high in (
         (each.all_ns, each.all_low_ns, each.all_high_ns),
         (each.quiet_ns, each.quiet_low_ns, each.quiet_high_ns),

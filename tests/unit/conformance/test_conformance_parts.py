@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -36,6 +37,7 @@ from lagometer.conformance.matrix import (
     rows_of,
     stale_in_form,
     stale_in_verdicts,
+    worse,
     write_table,
 )
 from lagometer.conformance.pubsub import Account, Sent
@@ -233,6 +235,35 @@ def test_the_page_keeps_the_reasons_of_what_is_red() -> None:
     assert merged(read_table(page), rows_of(other), ["one"])["one"][:4] == ["1.2", "✓", "✗", "·"]
     fixed = document([replace(reports("pass")[0], results=(Result(COLUMNS[1], "pass"),))], False)
     assert merged_reasons(read_reasons(page), fixed) == {"one": []}
+
+
+def test_what_fails_and_did_not_fail_before_is_named() -> None:
+    before = merged({}, rows_of(document(reports("pass", "fail", "absent"), False)), ["one", "two"])
+    same = merged(before, rows_of(document(reports("pass", "pass", "absent"), False)), ["one", "two"])
+    assert worse(before, same) == [] and worse({}, before) == []
+    now = merged(before, rows_of(document(reports("fail", "fail", "fail", "fail"), False)), ["one", "two"])
+    assert worse(before, now) == [f"one: {COLUMNS[0]} was ✓ and is ✗", f"one: {COLUMNS[2]} was – and is ✗"]
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("pass", 0), ("fail", 1)])
+def test_the_tool_writes_the_page_and_fails_if_an_ability_got_worse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int
+) -> None:
+    """Otherwise a night's conformance could not fail."""
+    specification = importlib.util.spec_from_file_location("tool", ROOT / "tools" / "conformance_matrix.py")
+    assert specification is not None and specification.loader is not None
+    tool = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(tool)
+    for name in ("PAGE", "ASKS_PAGE"):
+        copy = tmp_path / getattr(tool, name).name
+        copy.write_text(getattr(tool, name).read_text(encoding="utf-8"), encoding="utf-8")
+        monkeypatch.setattr(tool, name, copy)
+    given: Any = (Result("poll", verdict, "it hung" if verdict == "fail" else ""),)
+    result = document([replace(reports()[0], adapter="shm", results=given)], False)
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    assert tool.main([str(tmp_path / "result.json")]) == code
+    page = (tmp_path / "matrix.md").read_text(encoding="utf-8")
+    assert ("- `shm` poll: it hung" in page) == bool(code)
 
 
 def test_an_adapter_set_up_with_options_has_a_row_of_its_own() -> None:

@@ -34,6 +34,7 @@ from lagometer.conformance.interoperability import (
     plain,
     study_of,
     verdicts_of,
+    worse,
     write_party,
 )
 from lagometer.conformance.interoperability_page import contradictions, page
@@ -77,6 +78,14 @@ def campaign(
             path.with_suffix(".log").write_text(log)
     manifest = {"cells": cells, "excluded": [{"cell": name, "reason": "no such type"} for name in excluded]}
     return Campaign(folder, manifest, {}, form.cells_of_rows([]), trials)
+
+
+def test_a_pair_that_worked_before_and_fails_is_named() -> None:
+    one, other, third = (Pair("a", "b", kind) for kind in KINDS[:3])
+    before = {one: Verdict(WORKS), other: Verdict(FAILS, "as ever")}
+    now = {one: Verdict(FAILS, "nothing came"), other: Verdict(FAILS, "x"), third: Verdict(FAILS, "new")}
+    assert worse(before, now) == [f"a to b, {KINDS[0]}: nothing came"]
+    assert worse(before, {one: Verdict(WORKS), other: Verdict(EXCLUDED, "y")}) == []
 
 
 def test_every_party_meets_every_party_on_its_wire_and_itself() -> None:

@@ -130,9 +130,15 @@ def test_a_module_that_asks_its_own_package_is_in_a_circle(tmp_path: Path) -> No
     assert set(circle(Graph(tmp_path / "made").edges())) == {"made", "made.a"}
 
 
-@pytest.mark.parametrize("package", ["run", "stats"])
+@pytest.mark.parametrize("package", [".", "run", "stats"])
 def test_the_drawing_has_every_room(package: str) -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     drawing = text.partition("## Who may import whom")[2].partition("What may surprise you")[0]
     rooms = {path.parent.name for path in (PACKAGE / package).glob("*/__init__.py")}
     assert rooms and sorted(room for room in rooms if room not in drawing) == []
+
+
+def test_each_room_has_unit_tests_of_its_name() -> None:
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    tested = {path.parent.name for path in (ROOT / "tests" / "unit").glob("*/test_*.py")}
+    assert len(rooms) > 10 and sorted(rooms - tested) == []

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from documented import check_command
 from ruamel.yaml import YAML
-from typer.main import get_command
 
-from lagometer.cli.conditions import parse
-from lagometer.cli.main import EXIT_CODES, app
+from lagometer.cli.main import EXIT_CODES
 from lagometer.study import load_study
 
 RECIPES = Path(__file__).parents[3] / "docs" / "RECIPES.md"
@@ -51,17 +50,7 @@ def command_lines() -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("words", list(command_lines()), ids=" ".join)
 def test_commands_and_options_exist(words: list[str]) -> None:
-    command: Any = get_command(app)
-    while hasattr(command, "commands"):
-        assert words[0] in command.commands
-        command, words = command.commands[words[0]], words[1:]
-    options = {option: each for each in command.params for option in each.opts}
-    own = words[: words.index("--")] if "--" in words else words  # what follows is another program's
-    for place, word in enumerate(own):
-        if word.startswith("--"):
-            assert word in options
-        if word == "--fail-if":
-            parse([words[place + 1]])
+    check_command(words)
 
 
 def test_pipelines_and_studies_are_there(tmp_path: Path) -> None:

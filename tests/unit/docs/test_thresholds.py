@@ -46,7 +46,8 @@ NO_THRESHOLDS = {
     "stats.program.heard": {"ENCAPSULATION_BYTES", "NS_PER_S"},
     "stats.program.messages": {"UNKNOWN_NS", "NOT_ONE", "SEVERAL"},
     "stats.trial.rows": {
-        *("DELIVERED", "LOST", "OVERWRITTEN", "CENSORED", "REJECTED", "DUPLICATE", "UNMATCHED", "UNKNOWN_NS"),
+        *("DELIVERED", "LOST", "OVERWRITTEN", "CENSORED", "REJECTED", "DUPLICATE", "UNMATCHED", "UNANSWERED"),
+        "UNKNOWN_NS",
     },
     "stats.interval.power": {"TRIALS_FORESEEN"},
     "stats.trial.layers": {"VENDOR_FROM", "LAYER_END", "BY_SEQUENCE", "BY_TIME"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import struct
 import zlib
@@ -74,7 +75,7 @@ def test_every_encoding_gives_the_buckets_of_the_values(
         assert bucket_of(int(found.lowest[place]), digits, unit) == bucket_of(value, digits, unit)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=100 if "LAGOMETER_LONG" in os.environ else 30)
 @given(st.lists(st.integers(0, 2**53), min_size=1, max_size=100))
 def test_the_buckets_are_those_of_the_library_and_of_our_own_export(values: list[int]) -> None:
     theirs = HdrHistogram(1, max(2, *values, 2), 3)

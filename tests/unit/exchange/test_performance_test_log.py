@@ -66,6 +66,7 @@ seconds_of = st.lists(
 )
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("write", [log_text, json_text], ids=["csv", "json"])
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.number)
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ from lagometer.stats.interval.stopping import Bounds, CellProgress
 from lagometer.store import format as form
 from lagometer.study import Adapter, Cell, Excluded, Factors, Study, expand, study_from_mapping
 from lagometer.study.graph import Graph
+from lagometer.study.links import Link
+from lagometer.study.matrix import LINK_OVERHEAD_NS
 
 
 def study(**keys: object) -> Study:
@@ -206,6 +209,16 @@ def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter], tmp_path
     assert guessed.least_s == guessed.seconds < guessed.most_s
     controlled = predict(study(precision="5%", trials_max=20), cells, adapters, tmp_path)
     assert controlled.seconds > guessed.seconds
+
+
+def test_the_predicted_time_has_the_measuring_of_links(adapters: dict[str, Adapter], tmp_path: Path) -> None:
+    fixed = study(trials=3)
+    cells = expand(fixed, adapters).cells
+    linked = [replace(cells[0], link=Link(rate_bps=10**8)), *cells[1:]]
+    more_s = (
+        predict(fixed, linked, adapters, tmp_path).seconds - predict(fixed, cells, adapters, tmp_path).seconds
+    )
+    assert more_s == pytest.approx(3 * LINK_OVERHEAD_NS / 1e9)
 
 
 def test_the_prediction_rests_on_an_earlier_campaign(adapters: dict[str, Adapter], tmp_path: Path) -> None:

@@ -190,6 +190,41 @@ def test_each_participant_confirms_its_own_kind() -> None:
     assert reason == "not-in-force: a: security none asked for, encrypt in force"
 
 
+def test_a_participant_that_is_not_described_has_nothing_in_force() -> None:
+    """The second side of a bridge, whose worker tells of the first alone."""
+    described = {"security": {"value": "encrypt"}}
+    settings = [{"adapter": "a", "object": "context", "effective": {"settings": described}}]
+    worker = WorkerOutcome(0, "bridge", Ready(event="ready", settings=settings), None, None, "")
+    outcome = TrialOutcome((worker,), 0, 0, 0, 0, "", 0.0, 0.0, {})
+    assert Secured({0: ["encrypt", "none"]}).noted(outcome).reasons == ()
+    (reason,) = Secured({0: ["encrypt", "sign"]}).noted(outcome).reasons
+    assert reason == "not-in-force: bridge: security sign asked for, none in force"
+
+
+@pytest.mark.parametrize(
+    ("security", "together", "domain"),
+    [("sign", "bridge, sink", 10), ("sign", "source, bridge", 5), ("none", "source, bridge", 5)],
+)
+def test_a_side_whose_messages_never_leave_a_process_is_not_secured(
+    security: str, together: str, domain: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "bridged.yaml"
+    path.write_text(BRIDGED.format(domain=10, security=security) + f"groups: {{together: [{together}]}}\n")
+    found, _ = expanded(tmp_path, workload=str(path), security="encrypt", placement="groups")
+    (excluded,) = found.excluded
+    assert excluded.reason == (
+        f"no secured message of cyclonedds in domain {domain} leaves its process, "
+        "within which nothing is signed or encrypted"
+    )
+
+
+def test_a_side_without_security_may_be_within_a_process(tmp_path: Path) -> None:
+    path = tmp_path / "bridged.yaml"
+    path.write_text(BRIDGED.format(domain=10, security="none") + "groups: {together: [bridge, sink]}\n")
+    found, _ = expanded(tmp_path, workload=str(path), security="encrypt", placement="groups")
+    assert len(found.cells) == 1
+
+
 def test_a_domain_has_one_kind_of_security(tmp_path: Path) -> None:
     found, _ = bridged(tmp_path, "none", domain=5)
     assert found.excluded[0].reason == (

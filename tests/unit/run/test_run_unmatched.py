@@ -46,15 +46,49 @@ def conversation(index: int, *, unmatched: bool) -> Conversation:
     return found
 
 
+def at_times(talks: list[Conversation], matched_ns: tuple[int, ...]) -> None:
+    """All were ready after 0 ns, these were matched at their times, and the others failed after 10 ns."""
+    for talk in talks:
+        talk.came_ns = {"ready": 0, "failed": 10}
+    for talk, time_ns in zip(talks, matched_ns, strict=False):
+        talk.came_ns = {"ready": 0, "matched": time_ns}
+
+
 def test_many_are_summed_up_with_the_first_and_how_far_discovery_came(tmp_path: Path) -> None:
     plans = plans_of(tmp_path, "pipeline-6")
     talks = [conversation(index, unmatched=index > 2) for index in range(6)]
+    at_times(talks, matched_ns=(2, 3, 9))
     each = [f"endpoints-missing: relay-{index} in phase discover" for index in (3, 4, 5)]
     said, other = summed_up([*each, "worker-died: relay-5"], plans, talks)
     assert said.startswith("endpoints-missing: 3 of 5 readers unmatched, first: relay-3 on lagometer/t3; ")
     assert "; they heard 0 of 2 publishers; 3 of 6 workers" in said  # the plan has no relay-5
-    assert "3 of 6 workers were matched, so discovery was still making progress" in said
+    assert "3 of 6 workers were matched, the last one 1 ns before the end, so discovery was still" in said
+    assert said.endswith("use a longer `discovery_timeout`")
     assert other == "worker-died: relay-5"
+
+
+def test_those_whose_time_was_not_over_are_neither_matched_nor_unmatched(tmp_path: Path) -> None:
+    """The first workers that give up end the trial."""
+    talks = [conversation(index, unmatched=index < 3) for index in range(5)]
+    talks.append(Conversation(5, "sink"))
+    (said,) = summed_up(["endpoints-missing: relay-1"], plans_of(tmp_path, "pipeline-6"), talks)
+    assert "; 2 of 6 workers were matched and 1 still waited when the trial ended, the last one " in said
+
+
+def test_a_discovery_that_had_stopped_is_not_told_to_wait_longer(tmp_path: Path) -> None:
+    plans, reasons = plans_of(tmp_path, "pipeline-6"), ["endpoints-missing: relay-3"]
+    talks = [conversation(index, unmatched=index > 2) for index in range(6)]
+    at_times(talks, matched_ns=(2, 3, 4))
+    (said,) = summed_up(reasons, plans, talks)
+    assert "the last one 6 ns before the end: discovery had stopped" in said
+    assert "`discovery_timeout`" not in said and "use fewer processes" in said
+    nobody = [conversation(index, unmatched=True) for index in range(6)]
+    (said,) = summed_up(reasons, plans, nobody)
+    assert "0 of 6 workers were matched, and none heard anybody: compare domain" in said
+    (reader,) = plans[3].nodes[0].readers
+    reader.streams.append(77)  # as if it expected another publisher, which it heard
+    (said,) = summed_up(reasons, plans, nobody)
+    assert "0 of 6 workers were matched, yet some hear others: use a longer" in said
 
 
 def test_few_are_named_one_by_one(tmp_path: Path) -> None:

@@ -23,11 +23,11 @@ T = 1_100_000
     ("start", "expected"),
     [
         ("matched", ([[0, 1, 2]], [])),
-        ("subscriber-first", ([[1, 2], [0]], [])),
-        ("publisher-first", ([[0]], [(0, [1, 2])])),
+        ("subscriber-first", ([[1], [2], [0]], [])),
+        ("publisher-first", ([[0]], [(0, [1]), (0, [2])])),
     ],
 )
-def test_those_that_only_publish_start_before_or_after_the_others(
+def test_those_that_only_publish_start_before_or_after_the_others_which_start_in_turn(
     tmp_path: Path, start: str, expected: tuple[list[list[int]], list[tuple[int, list[int]]]]
 ) -> None:
     adapters = write_adapters(tmp_path)
@@ -103,6 +103,8 @@ def test_a_node_that_joins_late_gets_its_plan_then_and_is_not_waited_for(tmp_pat
     plans = worker_plans(study, expand(study, adapters, cpus=(0, 1)).cells[0], 0, adapters)
     assert waves(plans) == [[0, 1]]
     assert late_waves(plans) == [(300_000_000, [3]), (1_000_000_000, [2])]
+    together = [plan.model_copy(update={"start_ns": 1_000_000_000}) for plan in plans[2:]]
+    assert late_waves([*plans[:2], *together]) == [(1_000_000_000, [2, 3])]
     sink = plans[1].nodes[0]
     assert [reader.streams for reader in sink.readers] == [[0], []], "nobody waits for the second source"
     assert plans[3].nodes[0].rules[0].model_dump()["offset_ns"] == 302_000_000

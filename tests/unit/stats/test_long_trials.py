@@ -56,6 +56,7 @@ def with_long_trial(source: Path, folder: Path, p50_ns: float, valid: bool = Tru
     return open_campaign(folder)
 
 
+@pytest.fixture(scope="module")
 def ends(campaign: Path) -> dict[str, float]:
     """The interval of the short trials' p50, and the least and the largest of their own."""
     opened = open_campaign(campaign)
@@ -79,12 +80,13 @@ def ends(campaign: Path) -> dict[str, float]:
 )
 def test_a_long_trial_is_held_against_the_interval(
     campaign: Path,
+    ends: dict[str, float],
     tmp_path: Path,
     chosen: Callable[[dict[str, float]], float],
     place: str,
     said: str | None,
 ) -> None:
-    opened = with_long_trial(campaign, tmp_path / "copy", chosen(ends(campaign)))
+    opened = with_long_trial(campaign, tmp_path / "copy", chosen(ends))
     [check] = long_checks(opened, known_of(make_estimates(opened)))
     assert check.figures["p50"].place == place
     remarks = [remark for remark in check.remarks() if remark.startswith("p50")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import shutil
 import uuid
@@ -34,6 +35,7 @@ from power_loss import (
     on_disk,
 )
 from small_campaign import CELLS, TRIALS, carry_on, keys, parts, take_up
+from turns import turn_of_commit
 
 from lagometer.errors import CannotStore
 from lagometer.run.results.trial_store import TrialStore
@@ -44,6 +46,9 @@ from lagometer.store.storing import Journal
 pytestmark = pytest.mark.by_turn
 
 MOST = 48  # states after one operation of which all are tried
+# Without LAGOMETER_LONG fewer are, drawn again each time, and one kill of so many, another at each commit.
+LONG = "LAGOMETER_LONG" in os.environ
+FEWER, KILLS_OF = (MOST, 1) if LONG else (16, 3)
 # Who syncs what while trials are stored, and who does when another process takes up what a killed one left.
 WHILE_STORING = (
     ("write_bytes_atomic", "file"),
@@ -234,7 +239,7 @@ def test_whatever_a_loss_of_power_leaves_is_taken_up(
     recorded: Recording, scratch: Path, whole: set[object]
 ) -> None:
     seed = random.SystemRandom().randrange(2**32)
-    states = crashes(recorded.operations, random.Random(seed), MOST)
+    states = crashes(recorded.operations, random.Random(seed), FEWER)
     problem = first_problem(recorded, states, scratch, whole)
     assert problem is None, f"seed {seed}: {problem}"
     assert len(whole) > len(recorded.operations)
@@ -261,7 +266,7 @@ def test_what_a_kill_left_is_on_the_disk_before_anything_rests_on_it(
 ) -> None:
     whole: set[object] = set()
     assert len(killed) > 10
-    for recording, killed_at in killed:
+    for recording, killed_at in killed[turn_of_commit() % KILLS_OF :: KILLS_OF]:
         problem = first_problem(recording, after_a_kill(recording, killed_at), scratch, whole)
         assert problem is None, f"killed before operation {killed_at}: {problem}"
 

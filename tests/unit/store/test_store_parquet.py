@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from lagometer.store import format as form
 
 ROWS_MAX = 400  # several of the encoding's blocks of 128
+EXAMPLES = 100 if "LAGOMETER_LONG" in os.environ else 30
 EDGES = ("source→sink", form.END_TO_END, "näher→ferner")
 
 
@@ -56,7 +58,7 @@ def test_times_lie_as_differences_and_are_half_as_large(tmp_path: Path) -> None:
     assert column.total_uncompressed_size < len(times) * 8 / 2
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=EXAMPLES)
 @given(frame=samples())
 def test_every_reader_gets_back_what_was_written(frame: pl.DataFrame) -> None:
     with tempfile.TemporaryDirectory() as folder:

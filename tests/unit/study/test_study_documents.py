@@ -113,7 +113,7 @@ def test_the_workloads_that_the_page_lists_exist() -> None:
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
     examples = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     study, variants, hosts, behind_ssh, emulated, devices, links, parts, scales, *of_workloads = examples
-    workload, feedback, services, actions, topics = of_workloads
+    workload, feedback, services, actions, servers, topics, placements = of_workloads
     (tmp_path / "study.yaml").write_text(study)
     assert load_study(tmp_path / "study.yaml").trials == 3
     (tmp_path / "variants.yaml").write_text(f"name: variants\n{variants}")
@@ -142,6 +142,10 @@ def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
     assert [chain.name for chain in asked.chains] == ["plan.driver", "plan.operator"]
     (tmp_path / "actions.yaml").write_text(actions)
     assert len(find_workload("actions.yaml", tmp_path).edges()) == 5
-    (tmp_path / "topics.yaml").write_text(topics)
+    (tmp_path / "servers.yaml").write_text(f"services:\n  plan: {{}}\n{servers}")
+    restarts = find_workload("servers.yaml", tmp_path)
+    assert [chain.name for chain in restarts.chains] == ["plan", "plan-again"]
+    (tmp_path / "topics.yaml").write_text(topics + placements)
     robot = find_workload("topics.yaml", tmp_path)
     assert (list(robot.topics), len(robot.groups), len(robot.chains)) == (["image", "points", "pose"], 2, 1)
+    assert list(robot.placements) == ["coarse", "split"]

@@ -9,7 +9,7 @@ import pytest
 
 from lagometer.study import Study, expand, load_study
 from lagometer.study.adapters import discover_adapters
-from lagometer.study.matrix import TRIAL_OVERHEAD_NS
+from lagometer.study.matrix import overhead_ns
 
 ROOT = Path(__file__).resolve().parents[3]
 PAPERS = ("kronauer-2021", "maruyama-2016", "paul-2024", "betz-2024")
@@ -39,13 +39,39 @@ def test_quick_keeps_the_ends_of_every_number_and_takes_ten_minutes_at_most(name
     for factor in set(whole.matrix) - set(NUMBERS) - {"part", "workload", "adapter"}:
         assert set(quick.matrix[factor]) == set(whole.matrix[factor]), factor
     cells = expand(quick, discover_adapters({}), cpus=(0, 1)).cells
-    each_ns = (quick.of(cell).trials * (quick.of(cell).trial_ns() + TRIAL_OVERHEAD_NS) for cell in cells)
+    each_ns = (quick.of(cell).trials * (quick.of(cell).trial_ns() + overhead_ns(cell)) for cell in cells)
     assert sum(each_ns) <= QUICK_NS_MAX
 
 
 def test_the_workloads_at_quick_are_the_ends_of_kronauers_row() -> None:
     assert {"pipeline-3", "pipeline-23"} <= set(study_of("kronauer-2021", "quick").matrix["workload"])
     assert "pipeline-47" in study_of("kronauer-2021", "full").matrix["workload"]
+
+
+@pytest.mark.parametrize("scale", [None, "quick"])
+def test_the_fragments_of_maruyama_fill_their_datagrams(scale: str | None) -> None:
+    """What is cut is the sample, so the size of a fragment must change, not that of a datagram alone."""
+    part = study_of("maruyama-2016", scale).parts["fragments"]
+    options = [part.variants[str(name)].options["cyclonedds"] for name in part.matrix["variant"]]
+    sizes = [(int(each["fragment_size"]), int(each["max_message_size"])) for each in options]
+    assert [size for size, _ in sizes] == [4000, 16000, 65000]
+    assert all(0.9 * datagram < size < datagram for size, datagram in sizes)
+
+
+def test_rclcpp_is_measured_over_each_middleware_of_kronauer() -> None:
+    for part in ("rclcpp", "figure-6-rclcpp"):
+        for scale in (None, "quick"):
+            variants = study_of("kronauer-2021", scale).parts[part].variants
+            layers = [variant.options["ros2"]["rmw"] for variant in variants.values()]
+            assert layers == ["rmw_cyclonedds_cpp", "rmw_fastrtps_cpp", "rmw_connextdds"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_each_says_where_its_values_are_from(name: str) -> None:
+    text = (ROOT / "studies" / f"{name}.yaml").read_text(encoding="utf-8")
+    head = text[: text.index("\nname:")]
+    assert "et al. 20" in head and ("arXiv" in head or "EMSOFT" in head)
+    assert "Sources: " in head or name == "paul-2024"
 
 
 @pytest.mark.parametrize("name", PAPERS)

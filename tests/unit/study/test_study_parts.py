@@ -114,3 +114,24 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
 def test_a_search_takes_no_study_with_parts(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="this study has parts"):
         rateless(study_of(tmp_path))
+
+
+VARIANTS = """
+name: settings
+variants: {big: {cyclonedds: {max_message_size: 2048}}}
+matrix: {workload: pipeline-2}
+parts:
+  plain: {matrix: {adapter: shm}}
+  settings: {matrix: {adapter: cyclonedds, variant: [none, big]}}
+"""
+
+
+def test_a_variant_may_be_for_one_part_alone(tmp_path: Path) -> None:
+    study = study_of(tmp_path, VARIANTS)
+    assert [cell.id for cell in expand(study, write_adapters(tmp_path), cpus=(0, 1)).cells] == [
+        "plain/shm/pipeline-2",
+        "settings/cyclonedds/pipeline-2/none",
+        "settings/cyclonedds/pipeline-2/big",
+    ]
+    with pytest.raises(BadInput, match="no cell has a variant"):
+        study_of(tmp_path, VARIANTS.replace(", variant: [none, big]", ""))

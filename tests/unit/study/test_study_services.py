@@ -12,7 +12,8 @@ from study_adapters import write_adapters
 from lagometer.errors import BadInput
 from lagometer.run.facts import chain_specs, edge_specs
 from lagometer.run.worker.layout import stream_rates_hz, worker_plans
-from lagometer.run.worker.plan import Answers
+from lagometer.run.worker.plan import Answers, Plan
+from lagometer.run.worker.waves import late_waves, replaced, waves
 from lagometer.study import expand, study_from_mapping
 from lagometer.study.graph import Graph
 from lagometer.study.workload_file import load_workload
@@ -166,6 +167,144 @@ def test_both_ends_are_named_in_the_plans(tmp_path: Path) -> None:
     assert server.rules[0].writers == [0, 1]
 
 
+RESTARTED = ASKED.replace("work: busy-1ms}", "work: busy-1ms, restart: 700ms}")
+
+
+def plans_of(tmp_path: Path, workload: str) -> list[Plan]:
+    path = tmp_path / "asked.yaml"
+    path.write_text(workload)
+    adapters = write_adapters(tmp_path)
+    mapping = {"name": "s", "matrix": {"adapter": "shm", "workload": str(path)}}
+    study = study_from_mapping(mapping, "test")
+    (cell,) = expand(study, adapters).cells
+    return worker_plans(study, cell, 0, adapters)
+
+
+def test_a_server_that_restarts_is_two_that_answer_the_same_requests(tmp_path: Path) -> None:
+    graph = read(tmp_path, RESTARTED)
+    (service,) = graph.services
+    assert service.servers == ("planner", "planner-again")
+    asked = [(edge.publisher, edge.subscriber) for edge in graph.edges() if edge.topic == "plan.request"]
+    assert asked == [
+        ("driver", "planner"),
+        ("driver", "planner-again"),
+        ("operator", "planner"),
+        ("operator", "planner-again"),
+    ]
+    numbers = [
+        graph.stream_number(server, f"plan.reply.{client}")
+        for server in service.servers
+        for client in service.clients
+    ]
+    assert [graph.answered[number] for number in numbers] == [0, 1, 0, 1]
+    assert {chain.name: chain.edges for chain in graph.chains} == {
+        "plan.driver": ("driver→planner", "planner→driver"),
+        "plan.operator": ("operator→planner", "planner→operator"),
+        "plan-again.driver": ("driver→planner-again", "planner-again→driver"),
+        "plan-again.operator": ("operator→planner-again", "planner-again→operator"),
+    }
+    assert all(spec.returns for spec in chain_specs(graph))
+
+
+def test_a_server_that_restarts_is_let_in_when_the_one_before_has_gone(tmp_path: Path) -> None:
+    plans = plans_of(tmp_path, RESTARTED)
+    names = [plan.worker.name for plan in plans]
+    old, new = names.index("planner"), names.index("planner-again")
+    assert new not in waves(plans)[0]
+    assert late_waves(plans) == [(700_000_000, [new])]
+    assert replaced(plans, [new]) == [old]
+    assert replaced(plans, [old]) == [], "nobody was there before"
+    assert plans[old].phases.drain_ns + plans[old].phases.measure_ns == 700_000_000 - 300_000_000
+    for plan in (plans[old], plans[new]):
+        (server,) = plan.nodes
+        assert [writer.answers for writer in server.writers] == [
+            Answers(reader=0, stream=0),
+            Answers(reader=0, stream=1),
+        ]
+        assert {writer.topic for writer in server.writers} == {"lagometer/plan"}
+    # A client waits for the server that is there, and for no other.
+    (client,) = plans[names.index("driver")].nodes
+    (reply,) = client.readers
+    assert reply.streams == [plans[old].nodes[0].writers[0].stream]
+
+
+def test_late_subscribers_that_serve_nothing_replace_nobody(tmp_path: Path) -> None:
+    late = ASKED.replace("screen: {trigger: any, ", "screen: {trigger: any, start: 1s, ")
+    plans = plans_of(tmp_path, late)
+    ((_, wave),) = late_waves(plans)
+    assert replaced(plans, wave) == []
+
+
+@pytest.mark.parametrize("late", ["planner", "driver"])
+def test_nobody_waits_for_a_server_or_a_client_that_starts_late(tmp_path: Path, late: str) -> None:
+    lines = [
+        line.replace("{trigger", "{start: 600ms, trigger") if line.startswith(f"  {late}:") else line
+        for line in ASKED.splitlines()
+    ]
+    plans = {plan.worker.name: plan for plan in plans_of(tmp_path, "\n".join(lines))}
+    assert plans[late].start_ns == 600_000_000
+    awaited = {
+        name: [stream for reader in plan.nodes[0].readers for stream in reader.streams if reader.streams]
+        for name, plan in plans.items()
+    }
+    if late == "planner":
+        assert (awaited["driver"], awaited["operator"]) == ([], [])
+    else:
+        assert awaited["planner"] == [1, 5], "the other client's requests, and the map"
+
+
+def test_an_action_whose_server_restarts_has_a_chain_for_each(tmp_path: Path) -> None:
+    graph = read(tmp_path, ACTED.replace("feedback: 2}", "feedback: 2, restart: 1s}"))
+    assert {service.name: service.servers for service in graph.services} == {
+        "go.goal": ("navigator", "navigator-again"),
+        "go.result": ("navigator", "navigator-again"),
+    }
+    first, second = graph.chains
+    assert (first.name, second.name) == ("go", "go-again")
+    assert all("navigator-again" in name for name in second.edges)
+    assert not any("navigator-again" in name for name in first.edges)
+
+
+def test_which_calls_belong_to_which_server(tmp_path: Path) -> None:
+    path = tmp_path / "asked.yaml"
+    path.write_text(RESTARTED)
+    study = study_from_mapping({"name": "s", "matrix": {"adapter": "shm", "workload": str(path)}}, "test")
+    (cell,) = expand(study, write_adapters(tmp_path)).cells
+    specs = {spec.name: spec for spec in edge_specs(cell, {}, begin_ns=1_000)}
+    assert specs["driver→planner"].calls_ns == (0, 700_001_000)
+    assert specs["driver→planner-again"].calls_ns == (700_001_000, 2**63 - 1)
+    assert specs["planner→driver"].calls_ns is None
+    assert {name for name, spec in specs.items() if not spec.called} == {
+        "operator→screen",
+        "mapper→planner",
+        "mapper→planner-again",
+    }
+    path.write_text(ASKED)
+    (cell,) = expand(
+        study_from_mapping({"name": "s", "matrix": {"adapter": "shm", "workload": str(path)}}, "test"),
+        write_adapters(tmp_path),
+    ).cells
+    assert all(spec.calls_ns is None for spec in edge_specs(cell)), "everybody is there all the time"
+
+
+def test_a_late_server_is_excluded_where_clients_would_not_find_it(tmp_path: Path) -> None:
+    adapters = write_adapters(tmp_path)
+    shm = adapters["shm"]
+    limits = shm.sidecar.limits.model_copy(update={"late_server_reason": "it looks once"})
+    adapters = {**adapters, "shm": replace(shm, sidecar=shm.sidecar.model_copy(update={"limits": limits}))}
+    path = tmp_path / "asked.yaml"
+    for workload, cells in ((ASKED, 1), (RESTARTED, 0), (RESTARTED.replace("restart:", "stop:"), 1)):
+        path.write_text(workload)
+        mapping = {"name": "s", "matrix": {"adapter": "shm", "workload": str(path)}}
+        found = expand(study_from_mapping(mapping, "test"), adapters)
+        assert len(found.cells) == cells
+        for excluded in found.excluded:
+            assert (
+                excluded.reason
+                == "shm: clients don't find a server that starts while they call: it looks once"
+            )
+
+
 def test_an_adapter_without_request_and_reply_is_excluded(tmp_path: Path) -> None:
     (tmp_path / "asked.yaml").write_text(ASKED)
     matrix = {"adapter": ["fastdds", "shm", "cyclonedds+fastdds"], "workload": str(tmp_path / "asked.yaml")}
@@ -201,6 +340,20 @@ def test_an_adapter_without_request_and_reply_is_excluded(tmp_path: Path) -> Non
                 " c: {trigger: request, service: s}}"
             ),
             "has the servers b, c",
+        ),
+        (
+            (
+                "{a: {trigger: timer, requests: [s]}, b: {trigger: request, service: s, restart: 1s},"
+                " c: {trigger: request, service: s}}"
+            ),
+            "has the servers b, c",
+        ),
+        (
+            (
+                "{a: {trigger: timer, goals: [g]}, b: {trigger: goal, action: g, restart: 1s},"
+                " c: {trigger: goal, action: g}}"
+            ),
+            "the action 'g' has several servers",
         ),
         (
             "{a: {rules: [{trigger: timer, requests: [s]}, {trigger: request, service: s}]}}",

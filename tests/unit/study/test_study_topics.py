@@ -16,6 +16,7 @@ from lagometer.run.worker.layout import worker_plans
 from lagometer.run.worker.plan import Plan
 from lagometer.study import Cell, Expansion, expand, study_from_mapping
 from lagometer.study.graph import Graph
+from lagometer.study.hosts import Host, host_of_nodes
 from lagometer.study.workload_file import load_workload
 
 ROBOT = """
@@ -118,6 +119,66 @@ def test_a_placement_by_groups_has_a_worker_for_each(tmp_path: Path) -> None:
     assert edge_specs(cell)[0].receiver_start == 3
 
 
+PLACEMENTS = """
+placements:
+  coarse: {all-but-one: [camera, lidar, ekf]}
+  split: {driving: {nodes: [planner, ekf], priority: 7}}
+"""
+
+
+def test_a_placement_by_name_has_groups_of_its_own(tmp_path: Path) -> None:
+    placements = ["single-process", "groups", "coarse", "split"]
+    found, study, adapters = expansion(tmp_path, ROBOT + PLACEMENTS, placement=placements, dispatch="poll")
+    assert [cell.workers for cell in found.cells] == [
+        (("camera", "lidar", "ekf", "planner"),),
+        (("camera", "lidar"), ("ekf", "planner")),
+        (("camera", "lidar", "ekf"), ("planner",)),
+        (("planner", "ekf"), ("camera",), ("lidar",)),
+    ]
+    assert [cell.id.split("/")[-1] for cell in found.cells] == placements
+    plans = worker_plans(study, found.cells[3], 0, adapters)
+    assert [plan.worker.name for plan in plans] == ["driving", "camera", "lidar"]
+    assert found.cells[3].groups[0] is not None and found.cells[3].groups[0].priority == 7
+
+
+def test_nodes_are_divided_among_so_many_processes_in_their_order(tmp_path: Path) -> None:
+    found, study, adapters = expansion(
+        tmp_path, workload="pipeline-8", placement=["processes-3", "processes-8", "processes-9"]
+    )
+    assert [[len(nodes) for nodes in cell.workers] for cell in found.cells] == [[2, 3, 3], [1] * 8]
+    nodes = [node for nodes in found.cells[0].workers for node in nodes]
+    assert tuple(nodes) == found.cells[0].graph.node_names
+    plans = worker_plans(study, found.cells[0], 0, adapters)
+    assert [plan.worker.name for plan in plans] == ["process-1", "process-2", "process-3"]
+    assert [each.reason for each in found.excluded] == ["pipeline-8 has 8 nodes, too few for 9 processes"]
+    with pytest.raises(BadInput, match="unknown value 'processes-0'"):
+        expansion(tmp_path, placement="processes-0")
+
+
+def test_a_host_runs_the_groups_of_the_cells_placement(tmp_path: Path) -> None:
+    """`driving` are other nodes in each of the two placements."""
+    graph = graph_of(tmp_path, ROBOT + PLACEMENTS.replace("[planner, ekf]", "[planner, camera]"))
+    hosts = {"robot": Host(), "base": Host(runs=("driving",))}
+    for placement, nodes in (("groups", {"ekf", "planner"}), ("split", {"planner", "camera"})):
+        host_of = host_of_nodes("robot+base", hosts, graph, placement)
+        assert {node for node, host in host_of.items() if host == "base"} == nodes
+
+
+def test_a_placement_that_no_workload_has_is_refused_and_one_that_some_have_excludes_the_others(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(BadInput, match="unknown value 'splt'; did you mean 'split'"):
+        expansion(tmp_path, ROBOT + PLACEMENTS, placement="splt")
+    with pytest.raises(BadInput, match="unknown value 'proces-per-node'; did you mean 'process-per-node'"):
+        expansion(tmp_path, placement="proces-per-node")
+    robot = tmp_path / "robot.yaml"
+    found, _, _ = expansion(
+        tmp_path, ROBOT + PLACEMENTS, placement="split", dispatch="poll", workload=[str(robot), "pipeline-2"]
+    )
+    assert [cell.graph.name for cell in found.cells] == ["robot"]
+    assert [each.reason for each in found.excluded] == ["pipeline-2 has no placement 'split'"]
+
+
 def test_a_participant_per_node_is_a_context_of_its_own(tmp_path: Path) -> None:
     _, shared = plans_of(tmp_path, placement="groups", dispatch="poll")
     _, own = plans_of(tmp_path, placement="groups", dispatch="poll", participants="per-node")
@@ -193,6 +254,10 @@ WRONG = [
     ("groups: {one: [camera], two: [camera]}", "is in the group one already"),
     ("groups: {one: {nodes: [camera], cpu: 1}}", "unknown key 'cpu'.*did you mean 'cpus'"),
     ("groups: {one: {nodes: [camera], priority: 100}}", "not between 1 and 99"),
+    ("placements: [split]", "has no placements under it"),
+    ("placements: {groups: {a: [camera]}}", "'groups' is a placement that every study has"),
+    ("placements: {processes-2: {a: [camera]}}", "'processes-2' is a placement that every study has"),
+    ("placements: {split: {a: [camera], b: [camera]}}", "is in the group a already"),
     ("chains: {one: [image, points]}", "no data goes along image → points"),
     ("chains: {one: [imge]}", "neither a topic nor a node: 'imge'"),
     ("chains: {end-to-end: [image]}", "name of what all sinks take"),

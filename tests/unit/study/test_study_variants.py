@@ -6,11 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from needs import ROOT
 from study_adapters import write_adapters
 
 from lagometer.errors import BadInput
 from lagometer.run.worker.layout import worker_plans
-from lagometer.study import Adapter, Cell, Expansion, Study, expand, study_from_mapping
+from lagometer.study import Adapter, Cell, Expansion, Study, expand, load_study, study_from_mapping
+from lagometer.study.adapters import discover_adapters
+from lagometer.units import format_bytes
 
 CPUS = (0, 1)
 SIZES: dict[str, Any] = {
@@ -108,6 +111,20 @@ def test_ids_of_studies_without_variants_are_as_before(adapters: dict[str, Adapt
     (cell,) = expand(study({}), adapters, CPUS).cells
     assert cell.id == "cyclonedds/pipeline-2"
     assert cell.columns()["variant"] is None
+
+
+@pytest.mark.parametrize(("name", "profiles"), [("quick", [""]), ("rack", ["default/", "matched/"])])
+def test_ids_of_the_studies_that_came_before_variants_stay(name: str, profiles: list[str]) -> None:
+    """Campaigns of any age are compared by the ids of their cells."""
+    given = load_study(ROOT / "studies" / f"{name}.yaml")
+    found = expand(given, discover_adapters({}), CPUS)
+    ids = {cell.id for cell in found.cells} | {excluded.cell for excluded in found.excluded}
+    assert ids == {
+        f"{adapter}/pipeline-2/{format_bytes(int(str(size)))}/400Hz/best_effort/{profile}process-per-node"
+        for adapter in given.matrix["adapter"]
+        for size in given.matrix["payload"]
+        for profile in profiles
+    }
 
 
 def test_what_is_wrong_is_said_with_its_place(adapters: dict[str, Adapter]) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 from rich.console import Console
 from synthetic_campaign import Shape, write_campaign
@@ -23,7 +24,10 @@ from lagometer.summary.summarise import summarise
 from lagometer.units import duration_text, span_text
 
 FIGURES = {"latency_p50_ns": "latency_p50", "latency_p99_ns": "latency_p99"}
-LISTED = ("fastest", "without_noise", "long_trials", "daemons", "queues", "saturated", "chains", "bridges")
+LISTED = (
+    *("fastest", "without_noise", "long_trials", "daemons", "queues", "saturated", "chains", "served"),
+    *("joined", "bridges", "wire", "scheduling", "feasibility"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +135,49 @@ def test_every_view_has_the_same_findings_cells_and_tables(tmp_path: Path) -> No
     assert [row["findings"] for row in told["rows"]] == [notes.get(row["cell"], []) for row in told["rows"]]
     for row in told["rows"]:
         assert not row["valid"] or f" {row['cell']}{mark(row['findings'])} " in text
+
+
+def noted(directory: Path) -> Path:
+    """Gives the trials warnings, ours and others, and noise; the last one failed already."""
+    cells = pl.read_parquet(directory / "cells.parquet")
+    warnings = {0: ["lost: a→b, 3 messages", "halved: there and back"], 4: ["lost: a→b, 1 messages"]}
+    warnings |= {2: ["link-late: 3 %", "no code word: of ours"], 3: ["link-late: 7 %"]}
+    noise = {3: ["others: 12 %"], 4: ["others: 30 %"]}
+    rows = [
+        row | {"warnings": warnings.get(row["trial"], []), "noise": noise.get(row["trial"], [])}
+        for row in cells.to_dicts()
+    ]
+    pl.DataFrame(rows, infer_schema_length=None).write_parquet(directory / "cells.parquet")
+    return directory
+
+
+def test_every_view_has_the_same_warnings_noise_and_failures(tmp_path: Path) -> None:
+    """A warning of a failed trial counts; its noise does not, since no figure includes that trial."""
+    shape = Shape(
+        adapters=("shm",), payloads_bytes=(64,), reliabilities=("reliable",), trials=5, messages=200
+    )
+    directory = noted(write_campaign(tmp_path, shape))
+    campaign = open_campaign(directory)
+    summary, report, told = summarise(campaign), build_report(campaign), as_json(campaign)
+    assert report.reasons == summary.reasons
+    counted = {(each.kind, each.word): (each.meaning, each.trials) for each in report.reasons}
+    assert counted["warning", "lost"][1] == 2
+    assert counted["warning", "halved"] == ("there and back", 1)
+    assert counted["warning", "link-late"] == ("3 % (and another text)", 2)
+    assert counted["warning", ""] == ("no code word: of ours", 1)
+    assert counted["noise", "others"][1] == report.counts.trials_noisy == 1
+    text = text_of(directory)
+    assert text.partition("\nwarnings\n")[2].partition("\n\n")[0].splitlines() == [
+        "  link-late: 3 % (and another text) (2 trials)",
+        "  lost (2 trials)",
+        "  no code word: of ours (1 trial)",
+        "  halved: there and back (1 trial)",
+    ]
+    assert "noisy 1 of 4 trials (others 1)" in text
+    failed = {(row["cell"], row["trial"]): row["reasons"] for row in told["rows"] if not row["valid"]}
+    assert failed == {(each.cell, each.trial): each.reasons for each in report.failures}
+    assert told["failed"] == report.counts.trials_failed == len(failed) == 1
+    assert told["excluded"] == [each.model_dump() for each in report.exclusions] != []
 
 
 def _listed(text: str) -> int:

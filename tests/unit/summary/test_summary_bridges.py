@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 from statistics import fmean
 
+import polars as pl
 import pytest
-from way_campaign import CELL, IN_NODE_NS, Made, whole_ns, write_ways
+from way_campaign import CELL, IN_NODE_NS, SECOND, Made, whole_ns, write_ways
 
 from lagometer.store import format as form
 from lagometer.store.reader import open_campaign
@@ -55,3 +56,60 @@ def test_of_many_messages_some_are_followed_evenly_spread(
 
 def test_a_node_that_no_message_passes_has_no_share(tmp_path: Path) -> None:
     assert bridge_of(tmp_path, "sink", [LATENCIES_NS]).stay_share is None
+
+
+def bridged(directory: Path, trials: list[list[int]], plain: list[list[int]] | None) -> list[Bridge]:
+    """The rows of a cell whose second edge goes over a program of two processes, and of the same cell without
+    it, if it was measured."""
+    across = f"{CELL}/bridge-toy"
+    made = [Made(trials, layers=False, cell=across)]
+    made += [Made(plain, layers=False, cell=f"{CELL}/bridge-none")] if plain is not None else []
+    write_ways(directory, *made)
+    manifest = json.loads((directory / form.MANIFEST).read_text())
+    processes = ["toy-5", "toy-10"]
+    for cell in manifest["cells"]:
+        cell["factors"]["bridge"] = cell["id"].rpartition("bridge-")[2]
+    manifest["cells"][0]["bridge"] = {"name": "toy", "processes": processes, "edges": [SECOND]}
+    (directory / form.MANIFEST).write_text(json.dumps(manifest))
+    for trial in range(len(trials)):
+        path = directory / form.RESOURCES / across / f"{trial}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        form.write_resources(resources(processes), path)
+    return bridges(open_campaign(directory), [cell["id"] for cell in manifest["cells"]])
+
+
+def resources(processes: list[str]) -> pl.DataFrame:
+    """Of processes that cost more and more; and of a worker of the same name, which counts for nothing."""
+    rows: list[dict[str, object]] = []
+    for number, process in enumerate(processes, 1):
+        absent = dict.fromkeys(form.RESOURCES_SCHEMA)
+        common = {**absent, "host": "here", "process": process, "kind": "daemon"}
+        sizes = {"rss_bytes": 3000 * number, "pss_bytes": 2000 * number, "uss_bytes": 1000 * number}
+        rows.append({**common, "what": "process", **sizes})
+        rows += [{**common, "what": "thread", "run_ns": 50_000 * number} for _ in range(3)]
+    worker = {"host": "here", "process": "toy-5", "kind": "worker", "what": "thread", "run_ns": 1}
+    rows.append({**dict.fromkeys(form.RESOURCES_SCHEMA), **worker})
+    return pl.DataFrame(rows, schema=form.RESOURCES_SCHEMA, orient="row")
+
+
+def test_of_a_program_each_process_has_a_row_without_a_stay(tmp_path: Path) -> None:
+    first, second = bridged(tmp_path, [LATENCIES_NS], [[each // 2 for each in LATENCIES_NS]])
+    assert (first.node, first.process) == ("toy-5", "toy-5")
+    assert first.passed_on == second.passed_on == len(LATENCIES_NS)  # of the edge that crosses alone
+    assert (first.stay_p50_ns, first.stay_p99_ns, first.stay_share) == (None, None, None)
+    assert (first.threads, first.rss_bytes, first.uss_bytes) == (3, 3000, 1000)
+    assert second.pss_bytes == 4000
+    assert first.cpu_per_message_ns == 150_000 / len(LATENCIES_NS)
+    assert second.cpu_per_message_ns == 2 * first.cpu_per_message_ns
+
+
+def test_what_it_adds_is_the_difference_to_the_same_cell_without_it(tmp_path: Path) -> None:
+    shorter_ns = [each // 2 for each in LATENCIES_NS]
+    rows = bridged(tmp_path, [LATENCIES_NS], [shorter_ns])
+    middle = (len(LATENCIES_NS) - 1) // 2
+    added_ns = whole_ns(LATENCIES_NS[middle]) - whole_ns(shorter_ns[middle])
+    assert [row.added_p50_ns for row in rows] == [added_ns, added_ns]
+
+
+def test_without_that_cell_nothing_says_what_it_adds(tmp_path: Path) -> None:
+    assert [row.added_p50_ns for row in bridged(tmp_path, [LATENCIES_NS], None)] == [None, None]

@@ -97,6 +97,29 @@ def test_the_one_that_stands_out_is_flagged_ranked_and_left_out(directory: Path)
     assert "noisy 1 of 15 trials (preempted 1)" in text
 
 
+def test_where_no_trial_is_quiet_the_least_disturbed_half_is_compared(directory: Path) -> None:
+    """Others took 10 to 80 % of the CPUs' time, most in the first trials, and each step costs 1 µs."""
+    taken = 80 - 10 * pl.col("trial")
+    text = pl.format("others: {}% of all CPUs' time", taken)
+    slower = (10_000 + 100 * taken).cast(pl.Int64)
+    edit(directory, pl.concat_list(text).alias("noise"), slower.alias("latency_p50_ns"), noisy=pl.lit(True))
+    compared = {(each.cell, each.figure): each for each in summarise(open_campaign(directory)).without_noise}
+    half = compared[SHM, "latency_p50_ns"]
+    assert (half.of, half.trials, half.trials_noisy) == ("half", 8, 8)
+    assert (half.all_ns, half.quiet_ns) == (14_500, 12_500)
+    assert half.all_low_ns is not None and half.quiet_low_ns is None, "four trials have no interval"
+    [line] = [line for line in shown(directory).splitlines() if SHM in line and " p50 " in line]
+    for part in (" 8 of 8 ", "14.5 µs (", "12.5 µs ", "least disturbed half"):
+        assert part in line
+    assert build_report(open_campaign(directory)).without_noise == list(compared.values())
+
+
+@pytest.mark.parametrize("text", ["others: 30% of all CPUs' time", "quota: 7 periods"])
+def test_what_disturbed_all_trials_alike_is_not_compared(directory: Path, text: str) -> None:
+    edit(directory, pl.lit([text]).alias("noise"), noisy=pl.lit(True))
+    assert summarise(open_campaign(directory)).without_noise == []
+
+
 def test_the_quieter_half_says_what_preemption_did(directory: Path) -> None:
     """Trials that were switched out more are slower: by 10 % each step, in every cell."""
     slower = (10_000 * (1.0 + 0.1 * pl.col("trial"))).cast(pl.Int64)

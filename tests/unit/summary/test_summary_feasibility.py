@@ -80,6 +80,13 @@ def test_a_study_without_a_deadline_has_no_such_table() -> None:
     assert feasibility(campaign([row("udp/64B")], deadline_ns=None)) == []
 
 
+def test_a_deadline_of_a_part_is_enough() -> None:
+    found = campaign([row("a/udp/64B/reliable", late=0.5)], deadline_ns=None)
+    found.manifest["study"]["parts"] = {"a": {"deadline_ns": 100}, "b": {"deadline_ns": None}}
+    (line,) = feasibility(found)
+    assert [each.verdict for each in line.payloads] == ["late"]
+
+
 @pytest.mark.parametrize(("counts", "said"), [((0, 0), False), ((0, 3), True), ((None, None), None)])
 def test_initial_loss_is_that_of_any_subscriber(counts: tuple[int | None, ...], said: bool | None) -> None:
     rows = [{**row("udp/64B/reliable"), "initial_lost": None}]

@@ -63,6 +63,7 @@ def test_a_row_has_medians_for_each_node_and_message() -> None:
     assert (row.switches_per_message, row.network_bytes_per_message) == (4.0, 25.0)
     assert (row.cpu_per_message_ns, row.startup_participant_ns, row.startup_matched_ns) == (9.0, 5.0, 7.0)
     assert row.thread_names == {"gc": 2, "sink": 1, "source": 1}
+    assert row.startup_participant_first_ns is None, "the journal has no start-up"
     (group,) = row.libraries
     assert (group.group, group.mapped_bytes, group.files) == ("middleware", 30, ["a.so", "b.so"])
 
@@ -116,3 +117,18 @@ def test_threads_that_differ_in_their_number_alone_are_one_name() -> None:
     table = found([rows("a", 0)], [line("a", 0, processes=processes)])
     (row,) = table.rows
     assert row.thread_names == {"node:relay-N": 3, "12": 1, "rmw2": 1}
+
+
+def test_the_start_up_has_its_ramp_over_the_workers() -> None:
+    """The first worker beside the last; one that joined later is neither."""
+    startup_ns = {
+        "source": {"process": 1, "participant": 3, "matched": 6},
+        "sink": {"process": 2, "participant": 5, "matched": 7},
+        "late": {"process": 2, "plan": 90, "participant": 95},
+    }
+    more = {"startup_process_ns": 2, "startup_first_message_ns": 9}
+    lines = [{**line("a", 0), "startup_ns": startup_ns}]
+    (row,) = found([rows("a", 0, **more)], lines).rows
+    ramp = (row.startup_participant_first_ns, row.startup_participant_ns)
+    assert (row.startup_process_ns, *ramp) == (2, 3, 5)
+    assert (row.startup_matched_first_ns, row.startup_matched_ns, row.startup_first_message_ns) == (6, 7, 9)

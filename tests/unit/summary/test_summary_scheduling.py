@@ -65,7 +65,7 @@ def test_each_edge_has_a_row(campaign: Campaign) -> None:
     assert first.because.startswith(
         "p99 is 5.00 ms: of the slowest 1 %, 52% is waiting for a CPU, while hog ran"
     )
-    assert first.because.endswith("(of the 96% that the scheduler tells of).")
+    assert first.because.endswith("(of the 96% that the scheduler recorded).")
     take = next(layer for layer in first.whole.layers if layer.name == "take")
     assert (take.stays, take.known) == (1000, 0)
     assert summarise(campaign).scheduling == list(found.values())

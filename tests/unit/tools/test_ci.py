@@ -133,15 +133,16 @@ def test_a_set_up_that_breaks_off_is_counted_with_and_without_a_python(tree: Pat
 
 NIGHTLY_MAKE = """#!/bin/sh
 echo "make $* LAGOMETER_LONG=${LAGOMETER_LONG-}" >>made
+echo "${LAGOMETER_REQUIRE-}" >>required
 [ "$1" != kills ] || { echo 'two were lost'; exit 1; }
 """
 
 
-def nightly(tree: Path, *names: str) -> tuple[int, list[str]]:
+def nightly(tree: Path, *names: str, **variables: str) -> tuple[int, list[str]]:
     """Exit code and output of tools/nightly, in which kills fail."""
     shutil.copy(ROOT / "tools" / "nightly", tree / "tools")
     (tree / "programs" / "make").write_text(NIGHTLY_MAKE)
-    environment = {"PATH": f"{tree / 'programs'}:/usr/bin:/bin", "INTERPRETER": sys.executable}
+    environment = {"PATH": f"{tree / 'programs'}:/usr/bin:/bin", "INTERPRETER": sys.executable, **variables}
     command = [str(tree / "tools" / "nightly"), *names]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     return done.returncode, (done.stdout + done.stderr).splitlines()
@@ -168,11 +169,27 @@ def test_a_night_of_chosen_parts(tree: Path) -> None:
     assert code == 2 and "unknown part 'sleep'" in lines[0]
 
 
-def test_each_part_of_a_night_can_be_made(tree: Path) -> None:
+# Targets of the Makefile that check nothing.
+NO_CHECKS = {"help", "setup", "bench", "nightly", "lock", "clean"}
+
+
+def test_a_night_has_every_check_that_can_be_made_and_no_other(tree: Path) -> None:
     nightly(tree)
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = {word for line in text.splitlines() if "##" in line for word in line.partition(":")[0].split()}
-    assert {line.split()[1] for line in (tree / "made").read_text().splitlines()} <= targets
+    listed = [line.partition(":")[0] for line in text.splitlines() if " ## " in line]
+    targets = {word for words in listed for word in words.split()}
+    assert targets > NO_CHECKS
+    assert {line.split()[1] for line in (tree / "made").read_text().splitlines()} == targets - NO_CHECKS
+
+
+def test_a_night_requires_what_a_landing_requires(tree: Path) -> None:
+    """Otherwise a middleware that was not built would only be skipped."""
+    nightly(tree, "asan")
+    nightly(tree, "asan", LAGOMETER_REQUIRE="netns")
+    nightly(tree, "asan", LAGOMETER_REQUIRE="")
+    [required, less, nothing] = (tree / "required").read_text().splitlines()
+    assert {"netns", "rust", "dust_dds", "fastdds", "tun"} <= set(required.split(","))
+    assert (less, nothing) == ("netns", "")
 
 
 def report(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

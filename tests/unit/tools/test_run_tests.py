@@ -45,7 +45,15 @@ def test_what_fails_beside_others_is_run_again(tmp_path: Path) -> None:
     (tmp_path / "tests" / "test_some.py").write_text(TESTS)
     (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\nmarkers = ["alone: by itself"]\n')
     command = [sys.executable, str(tmp_path / "tools" / "run_tests.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    one_cpu = {min(os.sched_getaffinity(0))}  # three processes of tests are enough here
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTEST_ADDOPTS": "-p no:hypothesispytest"},  # takes a second in each
+        preexec_fn=lambda: os.sched_setaffinity(0, one_cpu),
+    )
     lines = done.stdout.splitlines()
     assert done.returncode == 1, done.stdout
     assert lines[-1] == "4 passed, 1 failed, 0 skipped"
@@ -84,6 +92,25 @@ def test_three_tests_run_for_each_cpu_and_some_by_themselves(monkeypatch: pytest
     assert beside[beside.index("-n") + 1] == str(3 * len(os.sched_getaffinity(0)))
     assert beside[beside.index("-m", 3) + 1] == "not alone" and "-n" not in alone
     assert beside[-1] == alone[-1] == "-x"
+
+
+def test_for_those_that_run_alone_no_other_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    def run(runner: run_tests.Runner) -> tuple[run_tests.Counts, list[str]]:
+        begun.append(runner.command)
+        return run_tests.Counts(passed=1), [runner.name]
+
+    (tmp_path / "tests" / "deep").mkdir(parents=True)
+    alone = tmp_path / "tests" / "deep" / "test_alone.py"
+    alone.write_text("import pytest\n\npytestmark = pytest.mark.alone\n")
+    (tmp_path / "tests" / "test_beside.py").write_text("def test_it():\n    pass\n")
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    monkeypatch.setattr(run_tests, "run", run)
+    run_tests.run_python([])
+    assert begun[-1][-3:] == ["-m", "alone", str(alone)]
 
 
 @pytest.mark.parametrize(("failed", "again"), [(20, True), (21, False)])

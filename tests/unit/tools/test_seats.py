@@ -96,7 +96,7 @@ def test_a_test_that_computes_has_a_seat_and_steps_back(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         text = TEST.replace("{seats}", str(count)).replace("{nice}", str(nice))
         (folder / f"test_{name}.py").write_text(text)
-    for name in ("seats.py", "conftest.py"):
+    for name in ("seats.py", "turns.py", "conftest.py"):
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     (tmp_path / "tests" / "needs.py").write_text("def end_turn(): pass\n")
     settings = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from campaign_support import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = "requirements/run.txt"
@@ -21,6 +22,7 @@ for set in $(printf %s "$2" | tr , ' '); do
 done
 """
 CMAKE = """#!/bin/sh
+while [ -n "${BROKEN-}" ]; do [ ! -e cargo.pid ] || exit 1; sleep 0.01; done
 if [ "$1" = --build ]; then exit 0; fi
 mkdir -p "build/$2"
 : >"build/$2/build.ninja"
@@ -28,18 +30,28 @@ printf 'CMAKE_HOME_DIRECTORY:INTERNAL=%s\\nLAGOMETER_TESTS:BOOL=OFF\\n' "$PWD" >
 echo "$*" >>configured
 """
 
+# Notes what it is asked to build, and where SLOW is set, goes on for minutes.
+CARGO = """#!/bin/sh
+[ "$1" != --version ] || { echo 'cargo 1.95.0'; exit 0; }
+echo "$CARGO_TARGET_DIR $*" >>crates
+echo $$ >cargo.pid
+[ -z "${SLOW-}" ] || exec sleep 600
+exit 1
+"""
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A checkout with the set-up alone, and with an environment that has all that its lock file asks for."""
     root = tmp_path / "checkout"
-    for folder in ("tools", "requirements", "programs"):
+    for folder in ("tools", "requirements", "programs", "cargo/bin"):
         (root / folder).mkdir(parents=True)
     (root / "tools" / "setup").write_bytes((ROOT / "tools" / "setup").read_bytes())
     for path, text in (
         ("tools/packages", PACKAGES),
         ("programs/cmake", CMAKE),
         ("programs/ninja", "#!/bin/sh\n"),
+        ("cargo/bin/cargo", CARGO),
     ):
         (root / path).write_text(text)
         (root / path).chmod(0o755)
@@ -53,16 +65,20 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-def configurations(root: Path, *options: str) -> int:
-    """How many times the build was configured so far, after another set-up."""
+def set_up(root: Path, *options: str, **environment: str) -> int:
+    """The exit code of a set-up."""
     path = f"{root / 'programs'}:{os.environ['PATH']}"
-    subprocess.run(
+    return subprocess.run(
         [str(root / "tools" / "setup"), *options],
-        env=os.environ | {"PATH": path},
-        check=True,
+        env=os.environ | {"PATH": path, "CARGO_HOME": str(root / "cargo")} | environment,
         capture_output=True,
         timeout=60,
-    )
+    ).returncode
+
+
+def configurations(root: Path, *options: str) -> int:
+    """How many times the build was configured so far, after another set-up."""
+    assert set_up(root, *options) == 0
     return len((root / "configured").read_text().splitlines())
 
 
@@ -91,7 +107,35 @@ def test_the_profile_of_the_adapters_in_rust_is_kept_until_another_is_asked_for(
         return (tree / "configured").read_text().splitlines()[-1]
 
     assert configurations(tree, "--rust-ci") == 1
-    assert last().endswith("-DLAGOMETER_RUST_ADAPTERS=ON -DLAGOMETER_RUST_PROFILE=ci -DCMAKE_UNITY_BUILD=ON")
+    joined = "-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=20"
+    assert last().endswith(f"-DLAGOMETER_RUST_ADAPTERS=ON -DLAGOMETER_RUST_PROFILE=ci {joined}")
     assert configurations(tree) == 1
     assert configurations(tree, "--rust") == 2
-    assert last().endswith("-DLAGOMETER_RUST_PROFILE=release -DCMAKE_UNITY_BUILD=OFF")
+    apart = "-DCMAKE_UNITY_BUILD=OFF -DCMAKE_UNITY_BUILD_BATCH_SIZE=8"
+    assert last().endswith(f"-DLAGOMETER_RUST_PROFILE=release {apart}")
+
+
+def test_the_crates_begin_while_the_rest_is_set_up(tree: Path) -> None:
+    """As CMake builds them later, which names what fails: here that alone fails nothing."""
+    assert configurations(tree) == 1
+    assert not (tree / "crates").exists(), "nobody asked for adapters in Rust"
+    assert configurations(tree, "--rust-ci") == 2
+    words = f"build --profile ci --locked --workspace --keep-going --manifest-path {tree}/adapters/Cargo.toml"
+    assert (tree / "crates").read_text() == f"{tree}/build/cargo {words}\n"
+    script = (ROOT / "adapters" / "rust" / "build.cmake").read_text()
+    assert "build --profile ${profile}\n    --locked" in script and "--workspace --keep-going" in script
+
+
+def test_a_set_up_that_breaks_off_ends_its_cargo(tree: Path) -> None:
+    assert set_up(tree, "--rust-ci", SLOW="1", BROKEN="1") == 1
+    pid = int((tree / "cargo.pid").read_text())
+    assert wait_until(lambda: not is_running(pid), 10)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process that has not ended."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"

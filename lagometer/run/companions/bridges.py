@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a bridge that a trial needs next to its workers, with their texts filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lagometer.agent.commands import Companion
+from lagometer.agent.daemons import Ready, Wanted
+from lagometer.run.companions.pinning import pinned_words
+from lagometer.study import Cell
+from lagometer.study.bridges import BridgeProgram, filled_in, find_bridge_program
+from lagometer.study.daemons import LOOPBACK
+from lagometer.study.hosts import Host
+
+
+def domains_across(cell: Cell) -> tuple[int, int]:
+    """Returns the two domains that the bridge of a cell joins, the lower one first."""
+    first, second = sorted({domain for traffic in cell.across.values() for domain in traffic.domains})
+    return first, second
+
+
+def bridge_processes(cell: Cell) -> tuple[str, ...]:
+    """Returns the names of the bridge's processes; none without a bridge."""
+    return cell.bridge.process_names(domains_across(cell)) if cell.bridge is not None else ()
+
+
+def wanted_bridge(cell: Cell, hosts: Mapping[str, Host], host: str, runtime: str) -> tuple[Wanted, ...]:
+    """Returns the processes of the cell's bridge that run on this host, for a trial in the folder `runtime`:
+    each next to a node of its domain."""
+    bridge = cell.bridge
+    if bridge is None:
+        return ()
+    domains = domains_across(cell)
+    listening = cell.domain_host(domains[0])
+    address = LOOPBACK
+    if len(cell.hosts) > 1 and listening in hosts:
+        address = hosts[listening].address or LOOPBACK
+    wanted = []
+    for place, process in enumerate(bridge.process_names(domains)):
+        if cell.domain_host(domains[place]) != host and len(cell.hosts) > 1:
+            continue
+        values = _values(cell, bridge, process, place, address, runtime)
+        wanted.append(_process(bridge, process, values, pinned_words(cell)))
+    return tuple(wanted)
+
+
+def _values(
+    cell: Cell, bridge: BridgeProgram, process: str, place: int, address: str, runtime: str
+) -> dict[str, str]:
+    """Returns the value of each placeholder. The first process listens, the second connects to it."""
+    domains = domains_across(cell)
+    endpoint = f'"tcp/{address}:{bridge.port}"'
+    names = "|".join(topic.replace(".", "[.]") for topic in cell.across)
+    return {
+        "runtime": runtime,
+        "process": process,
+        "domain": str(domains[place]),
+        "first": str(domains[0]),
+        "second": str(domains[1]),
+        "address": address,
+        "listen": endpoint if place == 0 else "",
+        "connect": endpoint if place == 1 else "",
+        "topics": f"^(.+/)?(rt/)?lagometer/({names})$",
+        "ros_topics": f"/lagometer/({names})",
+    }
+
+
+def _process(
+    bridge: BridgeProgram, process: str, values: Mapping[str, str], before: tuple[str, ...]
+) -> Wanted:
+    def filled(text: str) -> str:
+        return filled_in(text, values)
+
+    arguments = (*before, find_bridge_program(bridge) or bridge.program, *map(filled, bridge.arguments))
+    environment = {name: filled(text) for name, text in bridge.environment.items()}
+    texts = {key: filled(getattr(bridge.ready, key) or "") or None for key in ("unix_socket", "file")}
+    return Wanted(
+        name=process,
+        companion=Companion(arguments, environment, daemon=True),
+        ready=Ready(**{**bridge.ready.model_dump(), **texts}),
+        files={filled(name): filled(text) for name, text in bridge.files.items()},
+    )

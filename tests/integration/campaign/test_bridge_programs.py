@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bridges that are programs, beside real workers: what passes, what is declared, what they take and leave."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from campaign_support import journal, lagometer, programs, run_campaigns, write_study
+from needs import ROOT, need
+
+from lagometer.store.reader import open_campaign
+from lagometer.study.bridges import VARIABLE
+from lagometer.summary.summarise import summarise
+
+# A bridge that serves, and carries nothing; or ends at once.
+FAKE = """
+import pathlib, signal, sys
+print("fake in domain", sys.argv[2], flush=True)
+if sys.argv[1] == "ends-early":
+    sys.exit("no reason to live")
+print("fake serves", flush=True)
+signal.pause()
+"""
+
+
+def lost_of(out: Path) -> dict[str, int]:
+    """Of each kind of loss, how many on all edges of valid trials."""
+    edges = open_campaign(out).cells.filter(pl.col("valid") & pl.col("edge").str.contains("→"))
+    assert edges.height and (edges["n"] > 0).all()
+    return {name: int(edges[name].sum()) for name in ("lost", "corrupted", "duplicated", "unmatched")}
+
+
+def declare(folder: Path, **keys: Any) -> Path:
+    """The folder with a bridge of the test's own, one process in both domains."""
+    declared = folder / "bridges"
+    declared.mkdir()
+    bridge = {
+        "name": "own",
+        "title": "a bridge of the test's own",
+        "program": sys.executable,
+        "package": "none",
+        "processes": "one",
+        "ready": {"output": "serves$"},
+        "adapters": {"cyclonedds": {}},
+        "otherwise": "not tried",
+        **keys,
+    }
+    (declared / "own.json").write_text(json.dumps(bridge))
+    return declared
+
+
+def test_every_view_has_what_a_bridge_of_ones_own_takes(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("cyclonedds")
+    need("cyclonedds-py")  # which the toy is made of
+    arguments = [str(ROOT / "tests" / "programs" / "toy_bridge.py"), "{first}", "{second}"]
+    monkeypatch.setenv(VARIABLE, str(declare(tmp_path, arguments=arguments)))
+    each = {"adapter": "cyclonedds", "workload": "across-domains", "reliability": "reliable"}
+    out = run_campaigns(build, tmp_path, {**each, "bridge": ["none", "own"]}, duration="600ms", drain="3s")[
+        -1
+    ]
+    assert set(lost_of(out).values()) == {0}
+    campaign = open_campaign(out)
+    (row,) = summarise(campaign).bridges
+    assert (row.node, row.process) == ("own", "own")
+    rows = campaign.cells.filter(pl.col("valid") & (pl.col("bridge") == "own"))
+    edges = rows.filter(pl.col("edge").is_in(["ping→pong", "pong→ping"]))
+    assert edges.height == 2 and row.passed_on == int(edges["n"].sum()) > 0
+    assert (row.stay_p50_ns, row.stay_p99_ns, row.stay_share) == (None, None, None)
+    assert row.added_p50_ns is not None and row.added_p50_ns > 0
+    assert row.cpu_per_message_ns is not None and row.cpu_per_message_ns > 0
+    assert row.threads is not None and row.threads > 1
+    assert row.rss_bytes is not None and row.uss_bytes is not None
+    assert 0 < row.uss_bytes < row.rss_bytes
+    assert edges["transport"].null_count() == 2  # nothing of ours can tell
+    (cell,) = (each for each in campaign.manifest["cells"] if "bridge" in each)
+    assert cell["bridge"]["edges"] == ["ping→pong", "pong→ping"]
+    (log,) = (out / "samples" / cell["id"]).glob("*.log")
+    assert "--- daemon own ---\ntoy serves" in log.read_text()
+    code, text, errors = lagometer(tmp_path, "show", str(out), "--json")
+    assert code == 0, errors
+    assert json.loads(text)["bridges"] == [row.model_dump()]
+    code, text, errors = lagometer(tmp_path, "show", str(out))
+    assert code == 0 and "stay is not available" in " ".join(text.split()), errors
+
+
+def faked(build: Path, folder: Path, does: str) -> tuple[dict[str, Any], Path]:
+    """The journal's line of a campaign with a bridge that carries nothing, and its folder."""
+    need("netns")
+    need("cyclonedds")
+    script = folder / "fake.py"
+    script.write_text(FAKE)
+    declared = declare(folder, arguments=[str(script), does, "{first}"])
+    matrix = {"adapter": "cyclonedds", "workload": "across-domains", "bridge": "own"}
+    study = write_study(folder, matrix=matrix, discovery_timeout="1s", machine_floor="off")
+    out = folder / "out"
+    environment = programs(build) | {VARIABLE: str(declared)}
+    arguments = ("run", str(study), "--out", str(out), "--no-report")
+    code, output, errors = lagometer(folder, *arguments, environment=environment)
+    assert code == 3, (output, errors)
+    (entry,) = journal(out)
+    return entry, out
+
+
+def test_a_bridge_that_carries_nothing_fails_the_trial_and_its_log_is_kept(
+    build: Path, tmp_path: Path
+) -> None:
+    """So the domains are apart, and nothing else joins them."""
+    entry, out = faked(build, tmp_path, "serves")
+    assert any(reason.startswith("endpoints-missing") for reason in entry["reasons"]), entry["reasons"]
+    (log,) = out.rglob("samples/**/*.log")
+    assert "--- daemon own ---\nfake in domain 5\nfake serves" in log.read_text()
+
+
+def test_a_bridge_that_ends_fails_the_trial_with_its_last_words(build: Path, tmp_path: Path) -> None:
+    entry, _ = faked(build, tmp_path, "ends-early")
+    (reason,) = entry["reasons"]
+    assert reason.startswith("daemon-died: own ") and reason.endswith("no reason to live"), reason
