@@ -28,6 +28,7 @@ from lagometer.installation import scheduler_path
 from lagometer.machine.settings import DMA_LATENCY, read, wanted
 from lagometer.machine.tuning import Tuner
 from lagometer.study.adapters import load_adapter
+from lagometer.study.bridges import PROGRAM_FOLDERS
 from lagometer.study.daemons import missing_daemons
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +42,7 @@ _SIDECARS = {
 }
 # Options with which what is sent arrives, of adapters that promise nothing.
 LOSSLESS = {"ecal-py": {"acknowledge_timeout_ms": 1_000}}
+BRIDGES = ("lagometer-zenoh-bridge",)  # programs that are built on request alone
 ROUDIS = ("iceoryx", "iox-roudi")  # who has its daemon, of which a machine has one
 # Adapters that the worker in Python carries out.
 IN_PYTHON = tuple(name for name, sidecar in _SIDECARS.items() if sidecar.get("worker") == "python")
@@ -86,6 +88,9 @@ def need(name: str) -> None:
         require(name, missing is None, f"the adapter {name}: {missing}")
         absent = list(missing_daemons(load_adapter(adapter_library(name).parent), {}, "default"))
         require(name, not absent, "; ".join(absent))
+    elif name in BRIDGES:
+        built = any((folder / name).exists() for folder in PROGRAM_FOLDERS)
+        require(name, built, f"the program {name}: tools/setup --bridges builds it")
     elif name in (*FLOORS, *STACKED):
         assert adapter_library(name).exists(), f"{adapter_library(name)} is missing: run make setup"
     else:

@@ -9,7 +9,7 @@ set(LAGOMETER_RUST_PROFILE release CACHE STRING
 set(LAGOMETER_RUST_VERSION 1.89) # rust-version in adapters/Cargo.toml
 set(LAGOMETER_RUST_HOW "Debian 12: apt install cargo-web rustc-web; elsewhere a toolchain of your own")
 
-if(LAGOMETER_RUST_ADAPTERS)
+if(LAGOMETER_RUST_ADAPTERS OR LAGOMETER_BRIDGES)
   # The first that is new enough; otherwise the last, so that its version can be reported.
   find_program(LAGOMETER_CARGO_OWN cargo PATHS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin NO_DEFAULT_PATH)
   find_program(LAGOMETER_CARGO_PATH cargo)

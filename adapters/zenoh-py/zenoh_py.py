@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.metadata
 import itertools
 import json
@@ -11,7 +12,7 @@ import os
 import socket
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from lagometer.worker_python.adapter import (
 from lagometer.worker_python.arrivals import Arrivals, ArrivalsWaitset
 
 NAME = "zenoh-py"
-MEMBERS_MAX = 4096
 MATCHED_SOCKET_BUFFER_BYTES = 4 << 20
 CLOSING_S_MAX = 5.0
 # Between hosts: below the ports that the kernel assigns, one for each trial.
@@ -107,9 +107,9 @@ class ZenohContext:
             folder.mkdir(parents=True, exist_ok=True)
             link = configuration.network.get("address")
             own = _free_endpoint(self._settings.transport, folder, link or "127.0.0.1")
-            self._place, before = _take_place(folder, own)
+            self._entry, before = _enter(folder, own)
         except OSError as error:
-            raise AdapterError(f"{NAME}: taking a place among the peers in {folder}: {error}") from error
+            raise AdapterError(f"{NAME}: joining the peers in {folder}: {error}") from error
         self._changes: dict[str, Any] = {
             "mode": "peer",
             **_scouting(link, str(configuration.network.get("trial", ""))),
@@ -182,13 +182,13 @@ class ZenohContext:
         return {"settings": settings, "paste": paste, "transport": transport}
 
     def close(self) -> None:
-        """Ends the session, then empties the place in the folder."""
+        """Ends the session, then leaves the list of peers."""
         for reader in self._readers:
             reader.close()
         with contextlib.suppress(zenoh.ZError):
             self._session.close()
         with contextlib.suppress(OSError):
-            self._place.write_text("")
+            self._entry.unlink()
 
     def _key(self, endpoint: EndpointConfiguration) -> str:
         return f"{self._domain}/{endpoint.topic}"
@@ -472,28 +472,21 @@ def _free_endpoint(transport: str, folder: Path, address: str) -> str:
         return f"tcp/{address}:{listener.getsockname()[1]}"
 
 
-def _take_place(folder: Path, endpoint: str) -> tuple[Path, list[str]]:
-    """The next place among a domain's peers, and where earlier ones listen: so each pair has one link,
-    whoever comes first. The place of a peer that has left stays taken, and is empty: in a free place before
-    others, a new peer would have no link to these."""
-    draft = folder / _unique(".draft")
-    draft.write_text(endpoint)  # a link makes the file appear complete, and fails if the place is taken
+def _enter(folder: Path, endpoint: str) -> tuple[Path, list[str]]:
+    """Lists a peer of a domain, and returns its entry and where those before it listen. A lock makes this one
+    step, so each pair has one link, whoever comes first and whoever has left meanwhile."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         before: list[str] = []
-        for place in _places(folder):
-            try:
-                os.link(draft, place)
-            except FileExistsError:
-                before += filter(None, [place.read_text()])
-            else:
-                return place, before
-        raise AdapterError(f"{NAME}: more than {MEMBERS_MAX} peers in {folder}")
+        for earlier in sorted(folder.glob("member-*")):
+            with contextlib.suppress(FileNotFoundError):  # its peer has just left
+                before.append(earlier.read_text())
+        entry = folder / _unique("member")
+        entry.write_text(endpoint)
     finally:
-        draft.unlink()
-
-
-def _places(folder: Path) -> Iterator[Path]:
-    return (folder / f"member-{number}" for number in range(MEMBERS_MAX))
+        os.close(descriptor)
+    return entry, before
 
 
 def _unique(prefix: str) -> str:

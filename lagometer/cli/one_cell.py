@@ -85,7 +85,7 @@ Scheduling = Annotated[str | None, option("scheduling", "POLICY", "other, fifo."
 Cpus = Annotated[str | None, option("cpus", "CPUS", "CPUs: any, spread, or numbers like 0,1.")]
 Network = Annotated[str | None, option("network", "WHERE", "private, host.")]
 Domain = Annotated[str | None, option("domain", "N", "Domain number.")]
-Bridge = Annotated[str | None, option("bridge", "NAME", "Between domains: none, ddsrouter, …")]
+Bridge = Annotated[str | None, option("bridge", "NAME", "Between domains: none, zenoh-dds, …")]
 Interference = Annotated[
     str | None, option("interference", "LOAD", "none, cpu-2, memory, cache, io, network.")
 ]

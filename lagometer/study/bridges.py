@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lagometer.errors import BadInput
-from lagometer.installation import PACKAGE
+from lagometer.installation import BUILD, PACKAGE
 from lagometer.study.payload import PayloadType
 from lagometer.study.sidecar import OptionValue, Ready
 from lagometer.study.sidecar_problems import problems_of
@@ -27,8 +27,11 @@ from lagometer.units import UnitError
 
 NONE = "none"
 VARIABLE = "LAGOMETER_BRIDGE_PATH"
+MISSING = "missing.txt"
 # In a checkout the folder is next to the package; `pip install` puts it inside.
 SHIPPED_FOLDERS = (PACKAGE.parent / "bridges", PACKAGE / "bridges")
+# Where our own are built, and installed.
+PROGRAM_FOLDERS = (PACKAGE / "libexec" / "bridges", BUILD / "bridges")
 PAGE = "docs/WORKLOADS.md, Bridges"
 PLACEHOLDERS = (
     *("runtime", "process", "domain", "first", "second", "address", "listen", "connect"),
@@ -92,7 +95,7 @@ class Lack(_Part):
 class BridgeProgram(_Part):
     """One file of `bridges/`.
 
-    program: on PATH; package: what to install if it is missing; processes:
+    program: searched in our own folders, then on PATH; package: what to install if it is missing; processes:
     one for both domains, or one for each, which then reach each other at `port`; arguments, files (content
     by name, in `{runtime}`), environment: with the placeholders of `PLACEHOLDERS`; ready: how to tell that
     it serves; adapters: whose topics it carries; otherwise: why it carries no others; lacks: what does not
@@ -176,14 +179,22 @@ def find_bridge(name: str) -> BridgeProgram | None:
 
 def find_bridge_program(bridge: BridgeProgram) -> str | None:
     """The path of its program; None if it is not installed."""
-    return shutil.which(bridge.program)
+    folders = (*map(str, PROGRAM_FOLDERS), os.environ.get("PATH", os.defpath))
+    return shutil.which(bridge.program, path=os.pathsep.join(folders))
 
 
 def why_missing(bridge: BridgeProgram) -> str | None:
     """Why the program can't be started here; None if it can."""
     if find_bridge_program(bridge) is not None:
         return None
-    return f"bridge {bridge.name} needs {bridge.program}, which is not installed (package: {bridge.package})"
+    notes = (folder / MISSING for folder in PROGRAM_FOLDERS)
+    note = next((path.read_text(encoding="utf-8").strip() for path in notes if path.is_file()), "")
+    # The note is about the program that we build.
+    cause = f": {note}" if note and bridge.program in note else ""
+    return (
+        f"bridge {bridge.name} needs {bridge.program}, which is not installed "
+        f"(package: {bridge.package}){cause}"
+    )
 
 
 def filled_in(text: str, values: Mapping[str, str]) -> str:

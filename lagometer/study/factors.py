@@ -377,7 +377,7 @@ FACTORS: tuple[Factor, ...] = (
         parse_bridge,
         str,
         "what carries topics with two domains (`domain: 5+10`) across: none (both ends are in the lower "
-        "one), or a program: ddsrouter, or one of your own",
+        "one), or a program such as zenoh-dds, zenoh-ros2dds, ddsrouter",
         {"type": "string"},
         prefix="bridge-",
     ),

@@ -1,57 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The peers of a domain, listed by files in the trial's own folder. Zenoh would scout by multicast, which
-//! leaves the machine. So within one machine each peer takes the next place, writes down where it listens,
-//! and connects to those before it. Each pair then has exactly one connection, whoever comes first. A place
-//! whose peer has left stays taken, with nothing in it: in a free place before others, a new peer would
-//! connect to none of these, and none of them to it.
-use std::fs;
-use std::io::ErrorKind;
+//! leaves the machine. So within one machine each peer reads the list, adds where it listens, and connects to
+//! those that were on it. A lock makes reading and adding one step, so each pair has exactly one connection,
+//! whoever comes first and whoever has left meanwhile.
+use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lagometer_adapter::{Doing, Error, Result};
+use lagometer_adapter::{Doing, Result};
 
-const MEMBERS_MAX: u32 = 4096;
+const PREFIX: &str = "member";
 
-/// A taken place; emptied when this is dropped.
+/// A peer's entry in the list; removed when this is dropped.
 #[derive(Debug)]
 pub struct Membership {
-    place: PathBuf,
+    entry: PathBuf,
 }
 
 impl Membership {
-    /// Takes a place for a peer that will listen at `endpoint`; also returns where those before it listen.
+    /// Lists a peer that will listen at `endpoint`; also returns where those before it listen.
+    /// Blocks while another peer of the domain does the same.
     pub fn take(folder: &Path, endpoint: &str) -> Result<(Self, Vec<String>)> {
-        let draft = folder.join(unique_name(".draft"));
-        // A link makes the file appear complete, and fails if the place is taken.
-        fs::write(&draft, endpoint).doing(format!("writing {}", draft.display()))?;
-        let taken = next_free(folder, &draft);
-        fs::remove_file(&draft).doing(format!("removing {}", draft.display()))?;
-        let (place, before) = taken?;
-        Ok((Self { place }, before))
+        let list = File::open(folder).doing(format!("opening {}", folder.display()))?;
+        list.lock().doing(format!("locking {}", folder.display()))?;
+        let before = listed(folder)?;
+        let entry = folder.join(unique_name(PREFIX));
+        fs::write(&entry, endpoint).doing(format!("writing {}", entry.display()))?;
+        Ok((Self { entry }, before))
     }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        let _ = fs::write(&self.place, "");
+        let _ = fs::remove_file(&self.entry);
     }
 }
 
-fn next_free(folder: &Path, draft: &Path) -> Result<(PathBuf, Vec<String>)> {
-    let mut before = Vec::new();
-    for number in 0..MEMBERS_MAX {
-        let place = folder.join(format!("member-{number}"));
-        match fs::hard_link(draft, &place) {
-            Ok(()) => return Ok((place, before)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                before.extend(fs::read_to_string(&place).ok().filter(|endpoint| !endpoint.is_empty()));
-            }
-            Err(error) => return Err(error).doing(format!("taking the place {}", place.display())),
+/// Where the peers of the list listen, in the order of their entries' names.
+fn listed(folder: &Path) -> Result<Vec<String>> {
+    let doing = || format!("reading {}", folder.display());
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder).doing(doing())? {
+        let entry = entry.doing(doing())?;
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            entries.push(entry.path());
         }
     }
-    Err(Error::no_resource(format!("more than {MEMBERS_MAX} peers in {}", folder.display())))
+    entries.sort();
+    // An entry that can't be read belongs to a peer that has just left.
+    Ok(entries.iter().filter_map(|entry| fs::read_to_string(entry).ok()).collect())
 }
 
 /// A name that is unique in the folder.
@@ -82,6 +80,17 @@ mod tests {
         drop(first);
         let (_third, before) = Membership::take(&folder, "c").unwrap();
         assert_eq!(before, ["b"], "who comes again meets those that stayed");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn peers_that_left_leave_nothing() {
+        let folder = std::env::temp_dir().join(unique_name("lagometer-members"));
+        fs::create_dir_all(&folder).unwrap();
+        for _ in 0..3 {
+            drop(Membership::take(&folder, "a").unwrap());
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -17,6 +17,11 @@ from lagometer.store.reader import open_campaign
 from lagometer.study.bridges import VARIABLE
 from lagometer.summary.summarise import summarise
 
+ADAPTERS = ("cyclonedds", "fastdds")
+OTHERS = ("cyclonedds+fastdds", "cyclonedds11", "cyclonedds-py", "rustdds")
+# What reaches a bridge. Its datagrams of 64 KB overrun the buffers that sockets have by default: then 4 MB
+# take more than a second, or get lost.
+OPTIONS = {"fastdds": {"transport": "udp", "socket_buffer_bytes": 4_000_000}}
 # A bridge that serves, and carries nothing; or ends at once.
 FAKE = """
 import pathlib, signal, sys
@@ -28,11 +33,60 @@ signal.pause()
 """
 
 
+def carried(build: Path, folder: Path, bridge: str | list[str] = "zenoh-dds", **matrix: Any) -> Path:
+    """The campaign of a round trip across the bridge, valid at last."""
+    need("lagometer-zenoh-bridge")
+    each = {"workload": "across-domains", "reliability": "reliable", "bridge": bridge, **matrix}
+    return run_campaigns(build, folder, each, duration="600ms", drain="3s", options=OPTIONS)[-1]
+
+
 def lost_of(out: Path) -> dict[str, int]:
     """Of each kind of loss, how many on all edges of valid trials."""
     edges = open_campaign(out).cells.filter(pl.col("valid") & pl.col("edge").str.contains("→"))
     assert edges.height and (edges["n"] > 0).all()
     return {name: int(edges[name].sum()) for name in ("lost", "corrupted", "duplicated", "unmatched")}
+
+
+@pytest.mark.parametrize("adapter", [*ADAPTERS, *OTHERS])
+def test_messages_pass_once(build: Path, tmp_path: Path, adapter: str) -> None:
+    """None comes back, so none is there twice."""
+    for name in adapter.split("+"):
+        need(name)
+    assert set(lost_of(carried(build, tmp_path, adapter=adapter)).values()) == {0}
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize(("payload", "rate"), [("4MB", "5Hz"), ("64B", "1kHz")])
+def test_large_and_frequent_messages_pass(
+    build: Path, tmp_path: Path, adapter: str, payload: str, rate: str
+) -> None:
+    need(adapter)
+    out = carried(build, tmp_path, adapter=adapter, payload=payload, rate=rate, depth=1000)
+    assert set(lost_of(out).values()) == {0}
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_best_effort_messages_pass(build: Path, tmp_path: Path, adapter: str) -> None:
+    need(adapter)
+    out = carried(build, tmp_path, adapter=adapter, reliability="best_effort")
+    assert lost_of(out)["duplicated"] == 0
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("more", [{"instances": 8}, {"durability": "transient_local"}], ids=["keys", "kept"])
+def test_keyed_and_durable_messages_pass(
+    build: Path, tmp_path: Path, adapter: str, more: dict[str, Any]
+) -> None:
+    need(adapter)
+    out = carried(build, tmp_path, adapter=adapter, depth=100, **more)
+    assert set(lost_of(out).values()) == {0}
+
+
+@pytest.mark.parametrize("bridge", ["zenoh-dds", "zenoh-ros2dds"])
+def test_messages_of_ros_2_pass(build: Path, tmp_path: Path, bridge: str) -> None:
+    need("ros2_rust")
+    out = carried(build, tmp_path, bridge, adapter="ros2_rust", type="Image", payload="64KB")
+    assert set(lost_of(out).values()) == {0}
 
 
 def declare(folder: Path, **keys: Any) -> Path:
@@ -88,6 +142,46 @@ def test_every_view_has_what_a_bridge_of_ones_own_takes(
     assert json.loads(text)["bridges"] == [row.model_dump()]
     code, text, errors = lagometer(tmp_path, "show", str(out))
     assert code == 0 and "stay is not available" in " ".join(text.split()), errors
+
+
+def test_each_domain_has_a_process_over_zenoh(build: Path, tmp_path: Path) -> None:
+    need("cyclonedds")
+    out = carried(build, tmp_path, ["none", "zenoh-dds"], adapter="cyclonedds")
+    campaign = open_campaign(out)
+    low, high = summarise(campaign).bridges
+    assert (low.process, high.process) == ("zenoh-dds-5", "zenoh-dds-10")
+    rows = campaign.cells.filter(pl.col("valid") & (pl.col("bridge") == "zenoh-dds"))
+    passed = int(rows.filter(pl.col("edge").is_in(["ping→pong", "pong→ping"]))["n"].sum())
+    for row in (low, high):
+        assert row.passed_on == passed > 0
+        assert (row.stay_p50_ns, row.stay_p99_ns, row.stay_share) == (None, None, None)
+        assert row.added_p50_ns is not None and row.added_p50_ns > 0
+        assert row.cpu_per_message_ns is not None and row.cpu_per_message_ns > 0
+        assert row.threads is not None and row.threads > 1
+        assert row.rss_bytes is not None and row.uss_bytes is not None
+        assert 0 < row.uss_bytes < row.rss_bytes
+    (cell,) = (each for each in campaign.manifest["cells"] if "bridge" in each)
+    assert {traffic["domain_across"] for traffic in cell["topics"].values()} == {5, 10}
+    daemons = {each["adapter"]: each for each in campaign.manifest["settings"][cell["id"]]}
+    configuration = daemons["zenoh-dds-10"]["paste"][0]
+    assert configuration["file"] == "zenoh-dds-10.json5" and "domain: 10" in configuration["text"]
+    trial = next(line["trial"] for line in campaign.journal if line["valid"] and line["cell"] == cell["id"])
+    log = (out / "samples" / cell["id"] / f"{trial}.log").read_text()
+    assert "--- daemon zenoh-dds-5 ---" in log
+    assert "Route DDS->Zenoh" in log and "lagometer/out" in log
+
+
+def test_between_hosts_each_domain_has_its_process(build: Path, tmp_path: Path) -> None:
+    need("cyclonedds")
+    need("lagometer-zenoh-bridge")
+    need("ip")
+    need("root")
+    runs = {"robot": "ping", "base": "pong"}
+    hosts = {name: {"launcher": "netns", "runs": [node]} for name, node in runs.items()}
+    each = {"adapter": "cyclonedds", "workload": "across-domains", "bridge": "zenoh-dds"}
+    each |= {"reliability": "reliable", "network": "host", "hosts": "robot+base"}
+    out = run_campaigns(build, tmp_path, each, duration="600ms", drain="3s", hosts=hosts)[-1]
+    assert set(lost_of(out).values()) == {0}
 
 
 def faked(build: Path, folder: Path, does: str) -> tuple[dict[str, Any], Path]:

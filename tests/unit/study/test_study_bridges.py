@@ -146,9 +146,9 @@ def test_two_domains_are_two(tmp_path: Path, domain: str, said: str) -> None:
 
 def test_an_unknown_bridge_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as error:
-        expansion(tmp_path, bridge="ddsroute")
-    assert "unknown bridge 'ddsroute'" in str(error.value)
-    assert "did you mean 'ddsrouter'?" in str(error.value)
+        expansion(tmp_path, bridge="zenoh-dd")
+    assert "unknown bridge 'zenoh-dd'" in str(error.value)
+    assert "did you mean 'zenoh-dds'?" in str(error.value)
 
 
 def processes(cell: Cell, host: str = "here") -> tuple[Wanted, ...]:
@@ -272,6 +272,13 @@ def test_a_missing_program_says_what_to_install(tmp_path: Path) -> None:
     assert said in reason(tmp_path)
 
 
+def test_a_build_that_failed_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(tmp_path, program="no-such-bridge")
+    (tmp_path / "missing.txt").write_text("no-such-bridge: cargo build failed\n")
+    monkeypatch.setattr(bridges_of, "PROGRAM_FOLDERS", (tmp_path,))
+    assert "(package: toy-package): no-such-bridge: cargo build failed" in reason(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
@@ -299,4 +306,7 @@ def test_a_folder_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch
 def test_those_that_ship_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(bridges_of.VARIABLE)
     found = {name: load_bridge(path) for name, path in known_bridges().items()}
-    assert list(found) == ["ddsrouter"]
+    assert list(found) == ["ddsrouter", "zenoh-dds", "zenoh-ros2dds"]
+    # Its names have no prefix, and its type is not of ROS 2.
+    assert "bytes" not in found["zenoh-ros2dds"].adapters["ros2_rust"].types
+    assert "cyclonedds" not in found["zenoh-ros2dds"].adapters

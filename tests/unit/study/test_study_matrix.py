@@ -257,7 +257,7 @@ WORDS = {
     "cpus": ["any", "spread", "0", "0,1"],
     "network": ["private", "host"],
     "domain": [0, 7],
-    "bridge": ["none", "ddsrouter"],
+    "bridge": ["none", "zenoh-dds", "ddsrouter"],
     "security": ["none", "sign", "encrypt"],
     "interference": ["none", "cpu", "io-2", "network"],
     "tuning": ["none", "latency"],

@@ -38,6 +38,7 @@ echo $$ >cargo.pid
 [ -z "${SLOW-}" ] || exec sleep 600
 exit 1
 """
+JOINED = "-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=20"
 
 
 @pytest.fixture
@@ -107,8 +108,7 @@ def test_the_profile_of_the_adapters_in_rust_is_kept_until_another_is_asked_for(
         return (tree / "configured").read_text().splitlines()[-1]
 
     assert configurations(tree, "--rust-ci") == 1
-    joined = "-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=20"
-    assert last().endswith(f"-DLAGOMETER_RUST_ADAPTERS=ON -DLAGOMETER_RUST_PROFILE=ci {joined}")
+    assert last().endswith(f"-DLAGOMETER_RUST_ADAPTERS=ON -DLAGOMETER_RUST_PROFILE=ci {JOINED}")
     assert configurations(tree) == 1
     assert configurations(tree, "--rust") == 2
     apart = "-DCMAKE_UNITY_BUILD=OFF -DCMAKE_UNITY_BUILD_BATCH_SIZE=8"
@@ -139,3 +139,14 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_the_bridge_over_zenoh_is_built_once_it_was_asked_for_and_not_before(tree: Path) -> None:
+    def last() -> str:
+        return (tree / "configured").read_text().splitlines()[-1]
+
+    assert configurations(tree, "--rust-ci") == 1
+    assert "LAGOMETER_BRIDGES" not in last()
+    assert configurations(tree, "--bridges") == 2
+    assert last().endswith(f"-DLAGOMETER_RUST_PROFILE=ci {JOINED} -DLAGOMETER_BRIDGES=ON")
+    assert configurations(tree) == 2
