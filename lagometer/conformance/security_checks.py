@@ -15,7 +15,7 @@ from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.pubsub import MEET_S, PAUSE_S, Endpoint, NotMet, PubSub
 from lagometer.run.companions.certificates import Authority
-from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity, Kind
+from lagometer.run.companions.identities import AUTHORITY, FOLDER, Identity, Kind
 
 SILENT_S = 1.0  # after the last permitted pair has matched
 TOPIC = "secured"
@@ -29,7 +29,7 @@ def check_security(subject: Subject, findings: Findings) -> None:
         if kind not in subject.adapter.sidecar.abilities.security:
             continue
         with tempfile.TemporaryDirectory(prefix="lagometer-conformance-") as folder:
-            with Authority(kind) as own_authority, Authority(kind) as other_authority:
+            with Authority() as own_authority, Authority() as other_authority:
                 security = {
                     role: written(authority, kind, Path(folder) / f"role-{role}", role)
                     for role, authority in ((0, own_authority), (1, own_authority), (2, other_authority))
@@ -40,7 +40,7 @@ def check_security(subject: Subject, findings: Findings) -> None:
 
 def written(authority: Authority, kind: Kind, folder: Path, role: int) -> dict[str, str]:
     """Writes the files of one participant; returns the settings for its context."""
-    identity = Identity(role, 0)
+    identity = Identity(role, 0, kind, domain=0)
     for name, text in authority.files([identity]).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def written(authority: Authority, kind: Kind, folder: Path, role: int) -> dict[s
         "permissions_ca": str(folder / FOLDER / AUTHORITY),
         "certificate": str(folder / identity.certificate),
         "private_key": str(folder / identity.private_key),
-        "governance": str(folder / FOLDER / GOVERNANCE),
+        "governance": str(folder / identity.governance),
         "permissions": str(folder / identity.permissions),
     }
 

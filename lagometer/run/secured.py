@@ -10,17 +10,16 @@ from lagometer.run.companions.certificates import Authority, CertificatesError
 from lagometer.run.companions.identities import Identity
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.run.worker.plan import Plan
-from lagometer.study import Cell
 
 NONE = "none"
 
 
 @dataclass(frozen=True)
 class Secured:
-    """What secures the participants of one trial. kind: the cell's; files: by host, text by name in the
-    trial's folder; reasons: why there are no files."""
+    """What secures the participants of one trial. kinds: of each worker's participants, by its number; files:
+    by host, text by name in the trial's folder; reasons: why there are no files."""
 
-    kind: str = NONE
+    kinds: Mapping[int, Sequence[str]]
     files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
 
@@ -28,33 +27,43 @@ class Secured:
         """The outcome of the trial, with a reason for each participant that reports a different kind."""
         problems: dict[str, None] = {}
         for worker in outcome.workers:
-            for setting in worker.ready.settings if worker.ready is not None else ():
-                in_force = _security_of(setting.get("effective"))
-                if setting.get("object") == "context" and in_force != self.kind:
-                    asked = f"security {self.kind} asked for, {in_force} in force"
-                    problems[f"not-in-force: {setting.get('adapter')}: {asked}"] = None
+            if worker.ready is None:
+                continue
+            # Workers describe their participants in the plan's order. One without a description is unsecured.
+            participants = [entry for entry in worker.ready.settings if entry.get("object") == "context"]
+            for place, kind in enumerate(self.kinds[worker.index]):
+                participant = participants[place] if place < len(participants) else {}
+                in_force = _security_of(participant.get("effective"))
+                if in_force != kind:
+                    asked = f"security {kind} asked for, {in_force} in force"
+                    problems[f"not-in-force: {participant.get('adapter', worker.name)}: {asked}"] = None
         return replace(outcome, reasons=(*self.reasons, *outcome.reasons, *problems))
 
 
-def secured_for(cell: Cell, plans: Sequence[Plan]) -> Secured:
+def secured_for(plans: Sequence[Plan]) -> Secured:
     """Makes what the participants of one trial need. Each host gets only the keys of its own participants."""
-    kind = cell.factors.security
-    if kind == "none":
-        return Secured()
+    kinds = {
+        plan.worker.index: [context.security.kind if context.security else NONE for context in plan.contexts]
+        for plan in plans
+    }
+    identities = {plan.worker.host: _identities(plans, plan.worker.host) for plan in plans}
+    if not any(identities.values()):
+        return Secured(kinds)
     try:
-        with Authority(kind) as authority:
-            files = {host: authority.files(_identities(plans, host)) for host in cell.hosts}
+        with Authority() as authority:
+            files = {host: authority.files(own) for host, own in identities.items() if own}
     except CertificatesError as error:
-        return Secured(kind, reasons=(f"launch-failed: no certificates: {error}",))
-    return Secured(kind, files)
+        return Secured(kinds, reasons=(f"launch-failed: no certificates: {error}",))
+    return Secured(kinds, files)
 
 
 def _identities(plans: Sequence[Plan], host: str) -> list[Identity]:
     return [
-        Identity(plan.worker.index, place)
+        Identity(plan.worker.index, place, context.security.kind, context.domain)
         for plan in plans
         if plan.worker.host == host
-        for place, _ in enumerate(plan.contexts)
+        for place, context in enumerate(plan.contexts)
+        if context.security is not None
     ]
 
 

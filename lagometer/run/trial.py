@@ -120,7 +120,7 @@ class TrialRunner:
             for link in links
         }
         plans = worker_plans(study, cell, trial, self._adapters, places=places)
-        secured = secured_for(cell, plans)
+        secured = secured_for(plans)
         parts = []
         for link in links:
             packets = store.packets_path((cell.id, trial), link.name)

@@ -43,8 +43,8 @@ def not_bridged(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
 
 def _around(cell: Cell, bridge: BridgeProgram, surroundings: Surroundings) -> Iterator[str]:
     """What the cell asks for beside its topics."""
-    if cell.factors.security != "none":
-        yield f"bridge {bridge.name} has no certificate: set `security: none`"
+    if secured := [topic for topic, traffic in cell.across.items() if traffic.security != "none"]:
+        yield f"bridge {bridge.name} has no certificate: set `security: none` for {', '.join(secured)}"
     if surroundings.layers:
         # The middleware's numbers of messages differ between both sides, so they say nothing together.
         yield f"layers can't be followed across bridge {bridge.name}: set `layers: off`"

@@ -13,7 +13,7 @@ from lagometer.study.hosts import HERE
 from lagometer.study.links import Link
 from lagometer.study.payload import PayloadType
 from lagometer.study.sidecar import OptionValue
-from lagometer.study.traffic import Traffic
+from lagometer.study.traffic import SecurityKind, Traffic
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Factors:
     network: Literal["private", "host"] = "private"
     domain: int = 0
     bridge: str = "none"
-    security: Literal["none", "sign", "encrypt"] = "none"
+    security: SecurityKind = "none"
     interference: str = "none"
     tuning: Literal["none", "latency"] = "none"
     hosts: str = "here"
@@ -92,6 +92,7 @@ class Factors:
             liveliness=self.liveliness,
             partition=self.partition,
             instances=self.instances,
+            security=self.security,
         )
 
 

@@ -10,6 +10,8 @@ from lagometer.study.distribution import Distribution
 from lagometer.study.payload import PayloadType, at_least
 from lagometer.study.policies import NONE, Policy
 
+SecurityKind = Literal["none", "sign", "encrypt"]
+
 PAYLOAD_BYTES_MAX = 1 << 30
 
 
@@ -36,6 +38,7 @@ class TopicSettings:
     instances: int | None = None
     domain: int | None = None
     domain_across: int | None = None
+    security: SecurityKind | None = None
     adapter: str | None = None
 
 
@@ -48,8 +51,9 @@ class Traffic:
     """The messages of one topic in one cell.
 
     payload_bytes: the largest; deadline_period_ns, lifespan_ns: 0 for none; liveliness: in its canonical
-    spelling; partition: a name, or `none`; instances: 0 without a key; sizes_bytes: of message `sequence`
-    modulo their number, empty if all have `payload_bytes`; domain_across: of the subscribers, None: the same.
+    spelling; partition: a name, or `none`; instances: 0 without a key; security: of the participants at
+    both ends; sizes_bytes: of message `sequence` modulo their number, empty if all have `payload_bytes`;
+    domain_across: of the subscribers, None: the same.
     """
 
     adapter: str
@@ -66,6 +70,7 @@ class Traffic:
     liveliness: str = NONE
     partition: str = NONE
     instances: int = 0
+    security: SecurityKind = "none"
     sizes_bytes: tuple[int, ...] = ()
     domain_across: int | None = None
 

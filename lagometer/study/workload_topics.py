@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topics of a workload file: payload, type, QoS, domain and adapter of each."""
+"""The topics of a workload file: payload, type, QoS, domain, security and adapter of each."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ FACTOR_KEYS = (
     "partition",
     "instances",
     "domain",
+    "security",
     "adapter",
 )
 TOPIC_KEYS = (*FACTOR_KEYS, "deadline")

@@ -36,8 +36,9 @@ export function bridgesSection(report: Report): HTMLElement | null {
   const heads = ["cell and bridge", ...COLUMNS.map(([name]) => name)];
   const said =
     "Stay is the time from the begin of the callback that takes a message to its publishing on the " +
-    "other side; of the whole: the mean part of the end-to-end latency that messages spend in the " +
-    "bridge. A bridge that is a program of its own has one row for each process; nothing in it can " +
+    "other side, without what the middleware does before and after, such as decrypting and " +
+    "encrypting; of the whole: the mean part of the end-to-end latency that messages spend in the " +
+    "bridge, without it, too. A bridge that is a program of its own has one row for each process; nothing in it can " +
     "be stamped, so its stay is not available, and added p50 is how much longer the median message " +
     "takes end to end than in the same cell without the bridge, all processes together. CPU, threads " +
     "and memory are those of the process that the bridge runs in, CPU for each message passed on; " +

@@ -51,7 +51,8 @@ def render_bridges(bridges: Sequence[Bridge], console: Console) -> None:
         )
     console.print(
         "\n[bold]bridges[/]: stay is from the begin of the callback that takes a message to its publishing "
-        "on the other side; of the whole: its mean part of the end-to-end latency; CPU of the process for "
+        "on the other side, without what the middleware does before and after, such as decrypting and "
+        "encrypting; of the whole: its mean part of the end-to-end latency; CPU of the process for "
         "each message passed on"
         + ("" if all(row.stay_p50_ns is not None for row in bridges) else OF_PROGRAMS)
     )

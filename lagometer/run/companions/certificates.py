@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity, Kind
+from lagometer.run.companions.identities import AUTHORITY, FOLDER, Identity, Kind
 from lagometer.study.security import DOMAIN_MAX
 
 CURVE = "prime256v1"
@@ -33,8 +33,7 @@ class CertificatesError(Exception):
 class Authority:
     """Signs for the participants of one trial. A context manager: its key is removed with it."""
 
-    def __init__(self, kind: Kind) -> None:
-        self._kind = kind
+    def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="lagometer-authority-")
         self._at = Path(self._folder.name)
         self._made = 0
@@ -50,13 +49,12 @@ class Authority:
     def __exit__(self, *_: object) -> None:
         self._folder.cleanup()
 
-    def files(self, identities: Iterable[Identity]) -> dict[str, str]:
+    def files(self, identities: Sequence[Identity]) -> dict[str, str]:
         """Returns what these participants need, as text by name in the trial's folder. Raises
         `CertificatesError`."""
-        contents = {
-            f"{FOLDER}/{AUTHORITY}": self._read("authority.pem"),
-            f"{FOLDER}/{GOVERNANCE}": self._signed(governance(self._kind)),
-        }
+        contents = {f"{FOLDER}/{AUTHORITY}": self._read("authority.pem")}
+        for path, kind in {identity.governance: identity.kind for identity in identities}.items():
+            contents[path] = self._signed(governance(kind))
         for identity in identities:
             self._made += 1
             self._new_key(identity.name, (), "request.pem")
@@ -67,7 +65,7 @@ class Authority:
             )
             contents[identity.certificate] = self._read("c.pem")
             contents[identity.private_key] = self._read(f"{identity.name}.key")
-            contents[identity.permissions] = self._signed(permissions(identity.name))
+            contents[identity.permissions] = self._signed(permissions(identity.name, identity.domain))
         return contents
 
     def _new_key(self, name: str, options: Sequence[str], output: str) -> None:
@@ -127,8 +125,8 @@ def governance(kind: Kind) -> str:
 """
 
 
-def permissions(name: str) -> str:
-    """Returns the permissions of a participant: publish and subscribe on every topic of every domain."""
+def permissions(name: str, domain: int) -> str:
+    """Returns the permissions of a participant: publish and subscribe on every topic of this domain."""
     now = datetime.now(timezone.utc)
     begin, end = (
         moment.strftime("%Y-%m-%dT%H:%M:%S") for moment in (now - EARLIER, now + timedelta(days=DAYS))
@@ -139,7 +137,7 @@ def permissions(name: str) -> str:
       <subject_name>CN={name}</subject_name>
       <validity><not_before>{begin}</not_before><not_after>{end}</not_after></validity>
       <allow_rule>
-        <domains><id_range><min>0</min><max>{DOMAIN_MAX}</max></id_range></domains>
+        <domains><id>{domain}</id></domains>
         <publish><topics><topic>*</topic></topics></publish>
         <subscribe><topics><topic>*</topic></topics></subscribe>
       </allow_rule>

@@ -12,16 +12,17 @@ from typing import Literal
 Kind = Literal["sign", "encrypt"]
 FOLDER = "security"  # in the trial's own folder
 AUTHORITY = "authority.pem"  # the certificate that signs for participants, governance and permissions
-GOVERNANCE = "governance.p7s"
 
 
 @dataclass(frozen=True)
 class Identity:
     """One participant of a trial. worker: the number of its worker; context: its place among the worker's
-    contexts."""
+    contexts; kind: how its domain is protected; domain: the only one that it may join."""
 
     worker: int
     context: int
+    kind: Kind
+    domain: int
 
     @property
     def name(self) -> str:
@@ -37,6 +38,11 @@ class Identity:
     def private_key(self) -> str:
         """The path of its key."""
         return f"{FOLDER}/{self.name}/key.pem"
+
+    @property
+    def governance(self) -> str:
+        """The path of its domain's governance, which others with the same kind share."""
+        return f"{FOLDER}/governance-{self.kind}.p7s"
 
     @property
     def permissions(self) -> str:

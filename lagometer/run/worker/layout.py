@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lagometer.agent.isolation import PRIVATE_RUNTIME_DIRECTORY
-from lagometer.run.companions.identities import AUTHORITY, FOLDER, GOVERNANCE, Identity
+from lagometer.run.companions.identities import AUTHORITY, FOLDER, Identity
 from lagometer.run.worker.plan import (
     CAPACITY_MAX,
     HEAP_OFFSET_BYTES_MAX,
@@ -40,7 +40,7 @@ from lagometer.study.graph import Graph, Rule
 from lagometer.study.policies import NONE, liveliness_of
 from lagometer.study.schedule import RECORDED
 from lagometer.study.schema import Study
-from lagometer.study.traffic import Traffic
+from lagometer.study.traffic import SecurityKind, Traffic
 
 CLOSED_LOOP_RATE_MAX_HZ = 400_000.0  # for the recorder's size; a faster loop stops when it is full
 CLOSED_LOOP_CAPACITY_MAX = 1_000_000
@@ -138,6 +138,7 @@ class _Participant:
 
     adapter: str
     domain: int
+    security: SecurityKind
     node: str
 
 
@@ -199,7 +200,7 @@ class _Layout:
                     adapter=used_adapters.index(participant.adapter),
                     domain=participant.domain,
                     name=participant.node or name,
-                    security=self._security(Identity(index, number), place.runtime_directory),
+                    security=_security(participant, index, number, place.runtime_directory),
                 )
                 for number, participant in enumerate(contexts)
             ],
@@ -237,11 +238,13 @@ class _Layout:
 
     def _publisher(self, node: str, topic: str) -> _Participant:
         traffic = self._cell.traffic[topic]
-        return _Participant(traffic.publisher_adapter, traffic.domain, self._own(node))
+        return _Participant(traffic.publisher_adapter, traffic.domain, traffic.security, self._own(node))
 
     def _subscriber(self, node: str, topic: str) -> _Participant:
         traffic = self._cell.traffic[topic]
-        return _Participant(traffic.subscriber_adapter, traffic.subscriber_domain, self._own(node))
+        return _Participant(
+            traffic.subscriber_adapter, traffic.subscriber_domain, traffic.security, self._own(node)
+        )
 
     def _own(self, node: str) -> str:
         return node if self._cell.factors.participants == "per-node" else ""
@@ -259,21 +262,6 @@ class _Layout:
             options={**self._cell.options.get(name, {}), **fixed},
             environment=self._environment(built, place.runtime_directory),
             network=self._network(host),
-        )
-
-    def _security(self, identity: Identity, runtime_directory: str) -> Security | None:
-        """Returns the files of a participant; None without security."""
-        kind = self._cell.factors.security
-        if kind == "none":
-            return None
-        return Security(
-            kind=kind,
-            identity_ca=f"{runtime_directory}/{FOLDER}/{AUTHORITY}",
-            permissions_ca=f"{runtime_directory}/{FOLDER}/{AUTHORITY}",
-            certificate=f"{runtime_directory}/{identity.certificate}",
-            private_key=f"{runtime_directory}/{identity.private_key}",
-            governance=f"{runtime_directory}/{FOLDER}/{GOVERNANCE}",
-            permissions=f"{runtime_directory}/{identity.permissions}",
         )
 
     def _network(self, host: str) -> dict[str, object]:
@@ -411,6 +399,24 @@ class _Layout:
         steps = HEAP_OFFSET_BYTES_MAX // HEAP_STEP_BYTES + 1
         bits = drawn(f"{self._study.seed}/{self._trial}/heap/{self._cell.id}/{worker}")
         return bits % steps * HEAP_STEP_BYTES
+
+
+def _security(participant: _Participant, worker: int, place: int, folder: str) -> Security | None:
+    """Returns the files of a participant, which is at this place among its worker's; None without
+    security."""
+    kind = participant.security
+    if kind == "none":
+        return None
+    identity = Identity(worker, place, kind, participant.domain)
+    return Security(
+        kind=kind,
+        identity_ca=f"{folder}/{FOLDER}/{AUTHORITY}",
+        permissions_ca=f"{folder}/{FOLDER}/{AUTHORITY}",
+        certificate=f"{folder}/{identity.certificate}",
+        private_key=f"{folder}/{identity.private_key}",
+        governance=f"{folder}/{identity.governance}",
+        permissions=f"{folder}/{identity.permissions}",
+    )
 
 
 def _qos(traffic: Traffic) -> Qos:

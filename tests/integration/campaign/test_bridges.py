@@ -97,6 +97,7 @@ def test_every_view_has_what_the_bridge_takes(build: Path, tmp_path: Path) -> No
     assert json.loads(text)["bridges"] == [bridge.model_dump()]
     code, text, errors = lagometer(tmp_path, "show", str(out))
     assert code == 0 and "bridges: stay is from" in " ".join(text.split()), errors
+    assert f"{100 * bridge.stay_share:.1f} %" in text, "of the whole"
 
 
 def test_a_topic_that_is_bridged_both_ways_is_refused(build: Path, tmp_path: Path) -> None:

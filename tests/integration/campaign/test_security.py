@@ -3,12 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import json
-import os
-import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,16 +11,17 @@ from typing import Any
 import polars as pl
 import pytest
 from campaign_support import running
+from loopback_capture import Capture
 from needs import need
-from own_network import CLONE_NEWNET, own_network
+from own_network import own_network
 
 from lagometer.cli.main import main
 from lagometer.run import secured
+from lagometer.run.companions import certificates
 from lagometer.run.companions.certificates import Authority, CertificatesError
 from lagometer.store.reader import open_campaign
 
 SECRET = b"The payload that nobody beside the subscriber may read. "
-ALL_PROTOCOLS = 0x0003  # ETH_P_ALL
 ADAPTERS = ["cyclonedds", "fastdds"]
 
 
@@ -51,41 +47,6 @@ def write_study(folder: Path, **matrix: Any) -> Path:
     path = folder / "study.yaml"
     path.write_text(json.dumps(study))
     return path
-
-
-class Capture:
-    """Every packet of another process's loopback, from outside of it."""
-
-    def __init__(self, pid: int) -> None:
-        self.packets: list[bytes] = []
-        self._opened = threading.Event()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._listen, args=(pid,))
-
-    def __enter__(self) -> Capture:
-        self._thread.start()
-        assert self._opened.wait(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _listen(self, pid: int) -> None:
-        """A thread may enter a network of its own, and a socket stays in the one that it was made in."""
-        network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
-        assert ctypes.CDLL(None).setns(network, CLONE_NEWNET) == 0
-        os.close(network)
-        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_PROTOCOLS)) as raw:
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32 << 20)
-            raw.settimeout(0.1)
-            self._opened.set()
-            while not self._over.is_set():
-                with contextlib.suppress(TimeoutError):
-                    self.packets.append(raw.recv(1 << 16))
-
-    def holds(self, text: bytes) -> bool:
-        return any(text in packet for packet in self.packets)
 
 
 @pytest.mark.parametrize("kind", ["none", "sign", "encrypt"])
@@ -131,13 +92,14 @@ def reasons_of(study: Path) -> list[str]:
 
 def test_what_is_not_in_force_fails_the_trial(one_cell: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The governance says another kind than the cell."""
-    monkeypatch.setattr(secured, "Authority", lambda _: Authority("encrypt"))
+    other = certificates.governance("encrypt")
+    monkeypatch.setattr(certificates, "governance", lambda _: other)
     (reason,) = reasons_of(one_cell)
     assert reason == "not-in-force: cyclonedds: security sign asked for, encrypt in force"
 
 
 def test_a_trial_without_certificates_fails(one_cell: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(_: str) -> Authority:
+    def refused() -> Authority:
         raise CertificatesError("openssl req ended with 1: no entropy")
 
     monkeypatch.setattr(secured, "Authority", refused)

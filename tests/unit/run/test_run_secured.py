@@ -13,8 +13,10 @@ from study_adapters import SPECIAL, write_adapters
 
 from lagometer.run.companions.certificates import Authority, CertificatesError, governance
 from lagometer.run.companions.identities import Identity
-from lagometer.run.secured import secured_for
+from lagometer.run.secured import Secured, secured_for
 from lagometer.run.worker.layout import worker_plans
+from lagometer.run.worker.messages import Ready
+from lagometer.run.worker.outcome import TrialOutcome, WorkerOutcome
 from lagometer.run.worker.plan import Plan
 from lagometer.study import Expansion, expand, study_from_mapping
 
@@ -31,6 +33,26 @@ def _can_be_secured(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {**SPECIAL["cyclonedds"]["limits"], "security_pair_reason": "its handshake"}
     more = {"abilities": secured, "options": options, "limits": limits}
     monkeypatch.setitem(SPECIAL, "cyclonedds", {**SPECIAL["cyclonedds"], **more})
+
+
+BRIDGED = """
+topics:
+  left: {{domain: 5}}
+  right: {{domain: {domain}, security: {security}}}
+nodes:
+  source: {{trigger: timer, publishes: [left]}}
+  bridge: {{trigger: any, subscribes: [left], publishes: [right]}}
+  sink: {{trigger: any, subscribes: [right]}}
+"""
+
+
+def bridged(
+    tmp_path: Path, security: str, domain: int = 10, top: dict[str, Any] | None = None, **matrix: Any
+) -> tuple[Expansion, list[Plan]]:
+    """A bridge whose first side is encrypted, and whose other is like this."""
+    path = tmp_path / "bridged.yaml"
+    path.write_text(BRIDGED.format(domain=domain, security=security))
+    return expanded(tmp_path, top, workload=str(path), security="encrypt", **matrix)
 
 
 def expanded(
@@ -54,8 +76,8 @@ def openssl(*arguments: str) -> subprocess.CompletedProcess[bytes]:
 def test_what_is_made_is_what_plans_name_and_the_authority_vouches_for_it(tmp_path: Path) -> None:
     need("openssl")
     found, plans = expanded(tmp_path, security="encrypt", participants="per-process")
-    (cell,) = found.cells
-    files = secured_for(cell, plans).files["here"]
+    assert len(found.cells) == 1
+    files = secured_for(plans).files["here"]
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +111,7 @@ def test_what_is_made_is_what_plans_name_and_the_authority_vouches_for_it(tmp_pa
 
 def test_a_host_gets_the_keys_of_its_own_participants(tmp_path: Path) -> None:
     need("openssl")
-    found, plans = expanded(
+    _, plans = expanded(
         tmp_path,
         {"hosts": HOSTS},
         security="sign",
@@ -97,27 +119,140 @@ def test_a_host_gets_the_keys_of_its_own_participants(tmp_path: Path) -> None:
         network="host",
         reliability="reliable",
     )
-    secured = secured_for(found.cells[0], plans)
+    secured = secured_for(plans)
     keys = {
         host: {name for name in files if name.endswith("key.pem")} for host, files in secured.files.items()
     }
     assert keys == {
-        "robot": {Identity(0, 0).private_key, Identity(1, 0).private_key},
-        "base": {Identity(2, 0).private_key},
+        "robot": {Identity(worker, 0, "sign", 0).private_key for worker in (0, 1)},
+        "base": {Identity(2, 0, "sign", 0).private_key},
     }
     assert secured.files["robot"]["security/authority.pem"] == secured.files["base"]["security/authority.pem"]
 
 
 def test_without_security_nothing_is_made(tmp_path: Path) -> None:
-    found, plans = expanded(tmp_path)
-    assert secured_for(found.cells[0], plans).files == {}
+    _, plans = expanded(tmp_path)
+    assert secured_for(plans).files == {}
     assert all("security" not in context for plan in plans for context in plan.model_dump()["contexts"])
+
+
+def test_a_bridge_has_an_identity_in_each_domain_which_opens_no_other(tmp_path: Path) -> None:
+    need("openssl")
+    _, plans = bridged(tmp_path, "sign")
+    files = secured_for(plans).files["here"]
+    participants = {
+        (plan.worker.name, context.domain): context.security for plan in plans for context in plan.contexts
+    }
+    kinds = {at: security.kind for at, security in participants.items() if security is not None}
+    assert kinds == {
+        ("source", 5): "encrypt",
+        ("bridge", 5): "encrypt",
+        ("bridge", 10): "sign",
+        ("sink", 10): "sign",
+    }
+    prefix = f"{plans[0].runtime_directory}/"
+    for (_, domain), security in participants.items():
+        assert security is not None
+        permissions = files[security.permissions.removeprefix(prefix)]
+        assert f"<domains><id>{domain}</id></domains>" in permissions
+        assert permissions.count("<domains>") == 1
+        governance = files[security.governance.removeprefix(prefix)]
+        assert f"<data_protection_kind>{security.kind.upper()}<" in governance
+    certificates = {security.certificate for security in participants.values() if security is not None}
+    assert len({files[path.removeprefix(prefix)] for path in certificates}) == len(participants)
+
+
+def test_a_side_without_security_gets_nothing(tmp_path: Path) -> None:
+    need("openssl")
+    top = {"hosts": HOSTS}
+    _, plans = bridged(tmp_path, "none", top=top, hosts="robot+base", network="host", reliability="reliable")
+    in_plans = {
+        (plan.worker.name, context.domain): context.security is not None
+        for plan in plans
+        for context in plan.contexts
+    }
+    assert in_plans == {("source", 5): True, ("bridge", 5): True, ("bridge", 10): False, ("sink", 10): False}
+    secured = secured_for(plans)
+    assert set(secured.files) == {"robot"}
+    assert sum(name.endswith("key.pem") for name in secured.files["robot"]) == 2
+
+
+def test_each_participant_confirms_its_own_kind() -> None:
+    """The second of the worker's participants says what the first was asked for."""
+    settings = [
+        {"adapter": "a", "object": what, "effective": {"settings": {"security": {"value": kind}}}}
+        for what, kind in (("context", "encrypt"), ("context", "encrypt"), ("writer x", "none"))
+    ]
+    worker = WorkerOutcome(0, "bridge", Ready(event="ready", settings=settings), None, None, "")
+    outcome = TrialOutcome((worker,), 0, 0, 0, 0, "", 0.0, 0.0, {})
+    assert Secured({0: ["encrypt", "encrypt"]}).noted(outcome).reasons == ()
+    (reason,) = Secured({0: ["encrypt", "none"]}).noted(outcome).reasons
+    assert reason == "not-in-force: a: security none asked for, encrypt in force"
+
+
+def test_a_participant_that_is_not_described_has_nothing_in_force() -> None:
+    """The second side of a bridge, whose worker tells of the first alone."""
+    described = {"security": {"value": "encrypt"}}
+    settings = [{"adapter": "a", "object": "context", "effective": {"settings": described}}]
+    worker = WorkerOutcome(0, "bridge", Ready(event="ready", settings=settings), None, None, "")
+    outcome = TrialOutcome((worker,), 0, 0, 0, 0, "", 0.0, 0.0, {})
+    assert Secured({0: ["encrypt", "none"]}).noted(outcome).reasons == ()
+    (reason,) = Secured({0: ["encrypt", "sign"]}).noted(outcome).reasons
+    assert reason == "not-in-force: bridge: security sign asked for, none in force"
+
+
+@pytest.mark.parametrize(
+    ("security", "together", "domain"),
+    [("sign", "bridge, sink", 10), ("sign", "source, bridge", 5), ("none", "source, bridge", 5)],
+)
+def test_a_side_whose_messages_never_leave_a_process_is_not_secured(
+    security: str, together: str, domain: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "bridged.yaml"
+    path.write_text(BRIDGED.format(domain=10, security=security) + f"groups: {{together: [{together}]}}\n")
+    found, _ = expanded(tmp_path, workload=str(path), security="encrypt", placement="groups")
+    (excluded,) = found.excluded
+    assert excluded.reason == (
+        f"no secured message of cyclonedds in domain {domain} leaves its process, "
+        "within which nothing is signed or encrypted"
+    )
+
+
+def test_a_side_without_security_may_be_within_a_process(tmp_path: Path) -> None:
+    path = tmp_path / "bridged.yaml"
+    path.write_text(BRIDGED.format(domain=10, security="none") + "groups: {together: [bridge, sink]}\n")
+    found, _ = expanded(tmp_path, workload=str(path), security="encrypt", placement="groups")
+    assert len(found.cells) == 1
+
+
+def test_a_domain_has_one_kind_of_security(tmp_path: Path) -> None:
+    found, _ = bridged(tmp_path, "none", domain=5)
+    assert found.excluded[0].reason == (
+        "cyclonedds has topics with security encrypt and none in domain 5: a domain has one governance"
+    )
+
+
+def test_only_a_secured_domain_must_be_one_that_governance_knows(tmp_path: Path) -> None:
+    found, _ = bridged(tmp_path, "none", domain=231)
+    assert not found.excluded
+    found, _ = bridged(tmp_path, "sign", domain=231)
+    assert found.excluded[0].reason == "domain 231 can't be secured: governance knows 0 to 230"
+
+
+def test_what_a_topic_says_itself_does_not_follow_the_factor(tmp_path: Path) -> None:
+    path = tmp_path / "bridged.yaml"
+    text = BRIDGED.format(domain=10, security="sign")
+    path.write_text(text.replace("domain: 5", "domain: 5, security: none"))
+    found, plans = expanded(tmp_path, workload=str(path), security=["none", "encrypt"])
+    assert [cell.columns()["security"] for cell in found.cells] == [None]
+    assert "every topic of bridged has its own security: measured once" in found.excluded[0].reason
+    assert sum(context.security is not None for plan in plans for context in plan.contexts) == 2
 
 
 def test_two_trials_share_nothing(tmp_path: Path) -> None:
     need("openssl")
-    found, plans = expanded(tmp_path, security="sign")
-    one, other = (set(secured_for(found.cells[0], plans).files["here"].values()) for _ in range(2))
+    _, plans = expanded(tmp_path, security="sign")
+    one, other = (set(secured_for(plans).files["here"].values()) for _ in range(2))
     assert not one & other
 
 
@@ -129,11 +264,11 @@ def test_sign_encrypts_nothing() -> None:
 def test_what_openssl_says_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     need("openssl")
     with (
-        Authority("sign") as authority,
+        Authority() as authority,
         pytest.raises(CertificatesError, match="openssl smime ended with 3: Unable to load"),
     ):
         (authority._at / "authority.pem").write_text("no certificate")
-        authority.files([Identity(0, 0)])
+        authority.files([Identity(0, 0, "sign", 0)])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_adapters import write_adapters
+from needs import need
+from study_adapters import SPECIAL, write_adapters
 
 from lagometer.agent.daemons import Wanted
 from lagometer.errors import BadInput
@@ -215,6 +216,49 @@ def test_what_a_bridge_cannot_do_is_excluded_with_its_reason(
     tmp_path: Path, more: dict[str, Any], said: str
 ) -> None:
     assert said in reason(tmp_path, **more)
+
+
+def secured(monkeypatch: pytest.MonkeyPatch, out: str, inside: str) -> str:
+    """A workload with a topic across domains and one in the second domain, with these kinds of security."""
+    need("openssl")
+    abilities = {**SPECIAL["cyclonedds"]["abilities"], "security": ["sign", "encrypt"]}
+    monkeypatch.setitem(SPECIAL, "cyclonedds", {**SPECIAL["cyclonedds"], "abilities": abilities})
+    return f"""
+topics:
+  out: {{domain: 5+10, security: {out}}}
+  inside: {inside}
+nodes:
+  source: {{trigger: timer, publishes: [out]}}
+  pong:   {{trigger: any, subscribes: [out], publishes: [inside]}}
+  sink:   {{trigger: any, subscribes: [inside]}}
+"""
+
+
+def test_a_bridge_carries_no_topic_that_is_secured_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = secured(monkeypatch, "sign", "{domain: 7}")
+    said = reason(tmp_path, text=text)
+    assert "bridge toy has no certificate: set `security: none` for out" in said
+
+
+def test_a_topic_across_domains_is_in_the_governance_of_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = secured(monkeypatch, "none", "{domain: 10, security: sign}")
+    said = "cyclonedds has topics with security none and sign in domain 10: a domain has one governance"
+    assert said in reason(tmp_path, text=text)
+
+
+def test_a_bridge_leaves_secured_topics_in_other_domains_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = secured(monkeypatch, "none", "{domain: 7}")
+    cell = cell_of(tmp_path, text=text, security="sign")
+    assert {topic: traffic.security for topic, traffic in cell.traffic.items()} == {
+        "out": "none",
+        "inside": "sign",
+    }
 
 
 def test_what_it_can_do_is_not_excluded(tmp_path: Path) -> None:

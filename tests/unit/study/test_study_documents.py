@@ -112,11 +112,16 @@ def test_the_workloads_that_the_page_lists_exist() -> None:
 
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
     examples = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    study, variants, hosts, behind_ssh, emulated, devices, links, parts, scales, *of_workloads = examples
+    study, variants, secured, hosts, behind_ssh, emulated, devices, links, parts, scales, *of_workloads = (
+        examples
+    )
     workload, feedback, services, actions, servers, topics, placements = of_workloads
     (tmp_path / "study.yaml").write_text(study)
     assert load_study(tmp_path / "study.yaml").trials == 3
     (tmp_path / "variants.yaml").write_text(f"name: variants\n{variants}")
+    (tmp_path / "secured.yaml").write_text(secured)
+    sides = find_workload("secured.yaml", tmp_path).topics
+    assert [(side.domain, side.security) for side in sides.values()] == [(5, "none"), (10, None)]
     (tmp_path / "hosts.yaml").write_text(f"name: hosts\n{hosts}")
     assert load_study(tmp_path / "hosts.yaml").hosts["base"].runs == ("sink",)
     (tmp_path / "ssh.yaml").write_text(f"name: ssh\n{behind_ssh}")
