@@ -95,8 +95,8 @@ class ToyWriter:
             raise AdapterError("toy: the cable is cut")
         return None if broken("silent") else True  # type: ignore[return-value]
 
-    def matched_readers(self) -> int:
-        return len(self._known)
+    def matched_readers(self) -> int | None:
+        return None if broken("counting") else len(self._known)
 
     def counters(self) -> dict[str, int]:
         return {}

@@ -52,7 +52,9 @@ class ContextConfiguration:
 @dataclass(frozen=True)
 class Qos:
     """Quality of service; None: the vendor's default. others: requested policies that no adapter in Python
-    supports; blocking_ns_max: how long a reliable writer may wait for room."""
+    supports; the worker has refused them before an adapter is asked.
+
+    blocking_ns_max: how long a reliable writer may wait for room."""
 
     reliability: str | None = None
     history: str | None = None
@@ -94,13 +96,19 @@ class Writer(Protocol):
         """Publishes the last borrowed buffer. True: accepted, even if it may still be lost on the way; False:
         not accepted now, and dropped. Anything else, such as None, is an error."""
 
-    def matched_readers(self) -> int:
-        """Returns how many readers the client library knows, 0 if it can't tell. The worker asks before each
-        probe, so a library that finds readers only on request looks for them here."""
+    def matched_readers(self) -> int | None:
+        """Returns how many readers the client library knows; None if it can't tell, as with multicast or a
+        broker. The worker asks before each probe, so a library that finds readers only on request looks for
+        them here."""
 
     def counters(self) -> dict[str, int]:
-        """Returns the middleware's counters, as far as it has them: lost, rejected, overwritten,
-        deadline_missed, resent."""
+        """Returns the middleware's counters, as far as it has them.
+
+        `lost`: dropped by this side, as far as it knows (no room at the writer; at the reader what the kernel
+        or the library dropped). `overwritten`: pushed out of a keep_last queue. `rejected`,
+        `deadline_missed`, `resent`: as the library counts them. The worker itself counts each False of
+        `commit`.
+        """
 
     def describe(self) -> dict[str, Any]:
         """Returns the effective settings: {"settings": {NAME: {"value": …, "default": …}}, "paste": [{"file":

@@ -83,7 +83,7 @@ class Output:
         self._next_sequence = 0
         self.last_sequence = -1
         self.sent = self.rejected = 0
-        self.readers = 0  # as the client library counted them last
+        self.readers: int | None = 0  # as the client library counted them last; None: it can't tell
         self.shares_writer = False  # a server's replies to several clients share one writer
         self.replies: ReplyWriter | None = None
 
@@ -170,7 +170,7 @@ class Output:
     def meets_another(self) -> bool:
         """Whether the client library counts more readers than at the last call."""
         previous, self.readers = self.readers, self.writer.matched_readers()
-        return previous < self.readers
+        return (previous or 0) < (self.readers or 0)
 
     def send_probe(self, request: Any = None) -> None:
         """Sends a message that says "I am here", outside the measured phases. Its sequence is when it was

@@ -235,8 +235,8 @@ class Session:
         ]
 
     def counted(self) -> list[dict[str, Any]]:
-        """Returns how many readers each publisher counted last, for the event `failed`; without those of
-        services, whose ends find each other another way."""
+        """Returns how many readers each publisher counted last, for the event `failed`; without those that
+        can't tell, and those of services, whose ends find each other another way."""
         return [
             {
                 "node": node.plan.name,
@@ -246,6 +246,7 @@ class Session:
             }
             for node in self._nodes
             for output in node.outputs
+            if output.readers is not None
             if output.plan.answers is None and output.plan.replied_on is None
         ]
 

@@ -21,7 +21,8 @@ from lagometer.worker_python.adapter import (
 from lagometer.worker_python.arrivals import Arrivals, ArrivalsWaitset
 
 TYPES = ("bytes", "fixed")
-_enabled: dict[tuple[int, str, int], list[MyReader]] = {}  # the middleware: the enabled readers, by place
+# The middleware: the enabled readers, by domain, topic and payload; here topics of several sizes never mix.
+_enabled: dict[tuple[int, str, int], list[MyReader]] = {}
 
 
 def probe(options: Mapping[str, Any]) -> Probe:
@@ -65,8 +66,8 @@ class MyWriter:
             reader.arrivals.note(bytes(self._message))
         return True  # accepted, though it may still be lost; False: not accepted now, and gone
 
-    def matched_readers(self) -> int:
-        """The number of matched readers; 0 if the middleware can't tell."""
+    def matched_readers(self) -> int | None:
+        """The number of matched readers; None if the middleware can't tell."""
         return len(self._readers)
 
     def counters(self) -> dict[str, int]:

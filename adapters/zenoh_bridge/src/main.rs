@@ -27,8 +27,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         "ros2dds" => plugins.declare_static_plugin::<ROS2Plugin, &str>("ros2dds", true),
         _ => return Err(USAGE.into()),
     }
-    let mut runtime =
-        RuntimeBuilder::new(Config::from_file(file)?).plugins_manager(plugins).build().await?;
+    let mut runtime = RuntimeBuilder::new(Config::from_file(file)?).plugins_manager(plugins).build().await?;
     runtime.start().await?;
     let mut output = std::io::stdout();
     writeln!(output, "lagometer-zenoh-bridge: serves")?;

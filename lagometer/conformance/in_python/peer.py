@@ -212,7 +212,8 @@ class Peer:
         if order["id"] not in self._publishers:  # a reader in Python counts nobody
             return {"count": 0, "exact": NOT_KNOWN}
         with _demanded("matched_readers"):
-            return {"count": self._publishers[order["id"]].writer.matched_readers(), "exact": 0}
+            count = self._publishers[order["id"]].writer.matched_readers()
+        return {"count": 0, "exact": NOT_KNOWN} if count is None else {"count": count, "exact": 0}
 
     def _describe(self, order: Order) -> Answer:
         name = order["id"]

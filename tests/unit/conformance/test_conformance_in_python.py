@@ -181,10 +181,14 @@ def test_the_program_answers_line_by_line_whatever_is_printed(tmp_path: Path) ->
     assert result.returncode == 0
 
 
-def test_a_publisher_says_how_many_readers_it_counts_and_a_subscriber_can_not(driven: Driven) -> None:
+def test_a_publisher_says_how_many_readers_it_counts_or_can_not_and_a_subscriber_can_not(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
     driven.exchange("listener", 1)
     assert driven.do("matched", id="w") == {"count": 1, "exact": 0, "ok": True}
     assert driven.do("matched", id="r") == {"count": 0, "exact": 2, "ok": True}
+    monkeypatch.setenv("TOY_BREAK", "counting")
+    assert driven.do("matched", id="w") == {"count": 0, "exact": 2, "ok": True}
 
 
 def test_a_wrong_description_is_refused_with_the_adapters_name(
