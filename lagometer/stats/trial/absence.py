@@ -25,16 +25,21 @@ def is_partial(edge: EdgeSpec) -> bool:
     return edge.called and (edge.joined_ns is not None or edge.leaves)
 
 
-def is_cut(edges: Iterable[EdgeSpec], newest_ns: int) -> bool:
-    """Whether a node on the way of a chain left for good: nothing that was published after it left reached
-    the end. Then nothing that arrived wherever it went is still under way.
+def is_cut(ways: Iterable[EdgeSpec], stream: int, last: EdgeSpec) -> bool:
+    """Whether every way on which messages of this stream come to the last edge's end meets a node that left
+    for good. Then nothing that arrived wherever it went is still under way.
 
-    newest_ns: when the newest message that reached the end was published.
+    Times can't tell: a node that is about to leave still passes on what came just after its time.
     """
-    left_ns = min(
-        (edge.receiver_left_ns for edge in edges if edge.receiver_left_ns is not None), default=None
-    )
-    return left_ns is not None and newest_ns < left_ns
+    open_ways = [edge for edge in ways if edge.receiver_left_ns is None]
+    if last not in open_ways:
+        return True
+    reached: set[str] = set()
+    while True:
+        more = {edge.receiver for edge in open_ways if edge.stream == stream or edge.sender in reached}
+        if more <= reached:
+            return last.stream != stream and last.sender not in reached
+        reached |= more
 
 
 def due_ns(sent: Records) -> Times:

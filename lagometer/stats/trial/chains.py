@@ -190,7 +190,7 @@ def _absent(
     weight = severity[begin + missing]
     newest = int(reached.max()) - begin if len(reached) else NOWHERE
     under_way = (weight == 0) & (missing > newest)
-    if newest != NOWHERE and is_cut(specs, int(table.records["publish_ns"][begin + newest])):
+    if newest != NOWHERE and is_cut(specs, streams[0], specs[-1]):
         under_way[:] = False
     counted = (weight > 0) | under_way
     outcome = np.where(under_way, CENSORED, worst_codes(weight))

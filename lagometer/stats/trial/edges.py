@@ -217,9 +217,8 @@ def _absent(
         under_way = (weight == 0) & (missing > newest)
         if is_partial(facts.edges[last]) and facts.edges[last].leaves:
             under_way[:] = False  # the edge to whoever took its place has them
-        if newest != NOWHERE and is_cut(
-            (facts.edges[number] for number in upstream), int(table.records["publish_ns"][begin + newest])
-        ):
+        ways = (facts.edges[number] for number in upstream)
+        if newest != NOWHERE and is_cut(ways, stream, facts.edges[last]):
             under_way[:] = False
         counted = (weight > 0) | under_way
         messages_absent.append(begin + missing[counted])

@@ -243,6 +243,25 @@ def test_a_node_that_restarts_is_measured_before_and_after(tmp_path: Path) -> No
     assert rows["end-to-end"]["n"] >= before["n"] + after["n"] - 2
 
 
+LEAVING = """
+nodes:
+  source: {trigger: timer, rate: 5000Hz, publishes: [x]}
+  relay: {trigger: any, subscribes: [x], publishes: [y], stop: 500ms}
+  sink: {trigger: any, subscribes: [y]}
+chains: {way: [x, y]}
+"""
+
+
+def test_what_nobody_was_there_to_pass_on_has_no_outcome(tmp_path: Path) -> None:
+    """At this rate the relay gets some messages after its time, before its process has ended."""
+    found, out = carried_out(tmp_path, "{adapter: shm, workload: robot.yaml, depth: 1000}", LEAVING)
+    assert found["valid"] == 1, found["rows"]
+    rows = {row["edge"]: row for row in pl.read_parquet(out / "cells.parquet").iter_rows(named=True)}
+    on_edges = rows["source→relay"]["censored"] + rows["relay→sink"]["censored"]
+    for name in ("end-to-end", "way"):
+        assert rows[name]["n"] > 0 and rows[name]["censored"] <= on_edges, rows[name]
+
+
 def test_parts_of_one_campaign_have_their_own_phases(tmp_path: Path) -> None:
     parts = "{short: {}, long: {duration: 900ms, trials: 2, matrix: {payload: 1KB}}}"
     found, out = carried_out(tmp_path, "{adapter: shm, workload: pipeline-2, payload: 64B}", parts=parts)

@@ -166,6 +166,16 @@ def test_a_payload_smaller_than_an_envelope_is_matched_and_numbered(
     assert (received["stream"] == 1).all() and (received["payload_bytes"] == payload_bytes).all()
 
 
+def test_a_small_payload_of_an_unknown_publisher_is_counted(kind: Kind, folder: Path) -> None:
+    """A reader that waits for nobody can't know whose message it is. The verdict fails such a trial."""
+    nodes = [
+        node("source", 0, [], [writer("t", 0, payload_bytes=4)], [timer(PERIOD_NS)], "waitset"),
+        node("sink", 1, [reader("t", [], payload_bytes=4)], [], [any_message()], "waitset"),
+    ]
+    read = carried_out(kind, folder, nodes).event("done")["readers"][0]
+    assert read["received"] == 0 and read["corrupted"] > 0
+
+
 def test_a_round_trip_of_small_payloads_keeps_its_numbers(kind: Kind, folder: Path) -> None:
     said = carried_out(
         kind, folder, pingpong("waitset", 20, payload_bytes=4), measure_ns=1_000 * MILLISECOND_NS

@@ -11,6 +11,7 @@ from small_trial import SmallTrial
 
 from lagometer.stats.trial.edges import samples
 from lagometer.stats.trial.estimate import summarise
+from lagometer.store.facts import ChainSpec
 
 T = 1_100_000
 
@@ -114,6 +115,82 @@ def test_what_nobody_was_there_to_pass_on_is_not_under_way(restarts: bool) -> No
     facts = trial.facts({0}, {"sink"})
     whole = row(summarise(samples(trial.lanes(), facts), facts), "end-to-end")
     assert (whole["n"], whole["lost"], whole["censored"]) == (7 if restarts else 5, 0, 0)
+
+
+def relayed(left_ns: dict[str, int], until: dict[str, int], sink_left_ns: int | None = None) -> SmallTrial:
+    """Ten messages 10,000 apart go through relays to one sink; each relay passes on those before `until`."""
+    trial = SmallTrial()
+    for stream, relay in enumerate(until, start=1):
+        taken, passed = trial.edge(0, "source", relay), trial.edge(stream, relay, "sink")
+        for sequence in range(10):
+            sent_ns = T + 10_000 * sequence
+            if stream == 1:
+                trial.send(0, sequence, sent_ns)
+            if relay not in left_ns or sequence < until[relay]:
+                trial.take(taken, sequence, sent_ns + 100)
+            if sequence < until[relay]:
+                trial.send(stream, sequence, sent_ns + 200, causes=((0, sequence),))
+                trial.take(passed, sequence, sent_ns + 300)
+        trial.edges[-2] = replace(taken, receiver_left_ns=left_ns.get(relay))
+        trial.edges[-1] = replace(passed, sender_left_ns=left_ns.get(relay), receiver_left_ns=sink_left_ns)
+    return trial
+
+
+def whole_way(trial: SmallTrial) -> dict[str, object]:
+    facts = trial.facts({0}, {"sink"})
+    return row(summarise(samples(trial.lanes(), facts), facts), "end-to-end")
+
+
+def test_a_node_may_pass_on_what_came_just_after_its_time() -> None:
+    """It leaves at a time, and its process ends a little later."""
+    trial = relayed({"relay": T + 42_000}, {"relay": 6})
+    chain = ChainSpec("way", ("source→relay", "relay→sink"))
+    facts = replace(trial.facts({0}, {"sink"}), chains=(chain,))
+    frame = summarise(samples(trial.lanes(), facts), facts)
+    for name in ("end-to-end", "way"):
+        whole = row(frame, name)
+        assert (whole["n"], whole["lost"], whole["censored"]) == (6, 0, 0), name
+
+
+def test_nothing_is_under_way_to_a_sink_that_left() -> None:
+    whole = whole_way(relayed({}, {"relay": 6}, sink_left_ns=T + 52_000))
+    assert (whole["n"], whole["lost"], whole["censored"]) == (6, 0, 0)
+
+
+def test_what_another_relay_still_works_on_is_under_way() -> None:
+    """Its rows belong to the edge of the relay that stays."""
+    whole = whole_way(relayed({"gone": T + 28_000}, {"gone": 3, "stays": 6}))
+    assert (whole["n"], whole["lost"], whole["censored"]) == (9, 0, 4)
+
+
+@pytest.mark.parametrize(("two_left_ns", "censored"), [(T + 58_000, 0), (None, 4)])
+def test_a_way_is_cut_when_all_relays_have_left(two_left_ns: int | None, censored: int) -> None:
+    """Two relays lead to a third, whose messages reach the sink: one leaves, the other may leave later."""
+    trial = SmallTrial()
+    lefts_ns = {"one": T + 28_000, "two": two_left_ns}
+    ways = [
+        (relay, until, trial.edge(0, "source", relay), trial.edge(stream, relay, "last", reader=stream))
+        for stream, (relay, until) in enumerate({"one": 3, "two": 6}.items(), start=1)
+    ]
+    final, final_sequence = trial.edge(3, "last", "sink"), 0
+    for sequence in range(10):
+        sent_ns = T + 10_000 * sequence
+        trial.send(0, sequence, sent_ns)
+        for relay, until, taken, passed in ways:
+            if sequence < until or lefts_ns[relay] is None:
+                trial.take(taken, sequence, sent_ns + 100)
+            if sequence < until:
+                trial.send(passed.stream, sequence, sent_ns + 200, causes=((0, sequence),))
+                trial.take(passed, sequence, sent_ns + 300)
+                trial.send(3, final_sequence, sent_ns + 400, causes=((passed.stream, sequence),))
+                trial.take(final, final_sequence, sent_ns + 500)
+                final_sequence += 1
+    trial.edges = [
+        replace(edge, receiver_left_ns=lefts_ns.get(edge.receiver), sender_left_ns=lefts_ns.get(edge.sender))
+        for edge in trial.edges
+    ]
+    whole = whole_way(trial)
+    assert (whole["n"], whole["lost"], whole["censored"]) == (9, 0, censored)
 
 
 @pytest.mark.parametrize(("sent", "valid"), [(50, True), (20, False)])
