@@ -48,7 +48,9 @@ RING = (
 chains: {loop: [out, b, c]}
 """
 )
-NEAR_AND_FAR = "topics: {out: {domain: 5}, out_across: {domain: 10}, back: {domain: %s}, back_across: {domain: 5}}"
+NEAR_AND_FAR = (
+    "topics: {out: {domain: 5}, out_across: {domain: 10}, back: {domain: %s}, back_across: {domain: 5}}"
+)
 
 
 def specs_of(tmp_path: Path, workload: str) -> list[ChainSpec]:
