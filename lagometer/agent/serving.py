@@ -50,7 +50,13 @@ LIMITS = {
     "locked_memory_bytes": resource.RLIMIT_MEMLOCK,
     "realtime_priority": resource.RLIMIT_RTPRIO,
 }
-NOTHING_DONE: Mapping[str, Any] = {"load": None, "daemons": [], "captured": None, "limited": None}
+NOTHING_DONE: Mapping[str, Any] = {
+    "load": None,
+    "daemons": [],
+    "captured": None,
+    "limited": None,
+    "last_look": None,
+}
 USAGE = "usage: python -m lagometer.agent SUPERVISOR"
 
 

@@ -27,6 +27,7 @@ from lagometer.agent.exchange import ClockExchange, Peer
 from lagometer.agent.isolation import made_directory
 from lagometer.agent.link.orders import NAME as LINK
 from lagometer.agent.load import START_S_MAX, Load, files_of
+from lagometer.agent.observe.last_look import LastLook, LastLookWatch
 from lagometer.agent.observe.probes import ProbeFile
 from lagometer.agent.observe.resources import DAEMON, WORKER, Process, ResourceWatch
 from lagometer.agent.observe.scheduler import SchedulerWatch
@@ -64,6 +65,7 @@ class HostTrial:
         self._numbers: dict[int, int] = {}  # process numbers of the workers, in their own namespace
         self._isolated = False
         self._witness = Witness()
+        self._last_look = LastLookWatch()
         self._resources = ResourceWatch(orders.resources)
         self._scheduler: SchedulerWatch | None = None
         self._limited: CpuGroups | None = None
@@ -221,6 +223,8 @@ class HostTrial:
         self._due = []
         last: dict[str, Any] = {"load": None, "daemons": [], "captured": None}
         limited = self._limited.report() if self._limited is not None else None
+        # Of a trial in which all workers handed over their records, all is known.
+        look = self._look_at_the_end() if salvage or not self._begun else None
         if self._supervised is not None:
             self._forget_descriptors()
             for worker in salvage if self._pipes else ():
@@ -233,7 +237,13 @@ class HostTrial:
             last = {"load": load and asdict(load), "daemons": [asdict(daemon) for daemon in daemons]}
             last["captured"] = self._hand_over_packets(self._supervised)
         self.close()
-        self._send({"event": "ended", **last, "limited": limited}, None)
+        self._send({"event": "ended", **last, "limited": limited, "last_look": look and asdict(look)}, None)
+
+    def _look_at_the_end(self) -> LastLook | None:
+        """Notes what a trial had that ends early, while its processes still live."""
+        supervisor = self._supervised.process_id if self._supervised is not None else None
+        numbers = [self._numbers.get(worker, 0) for worker in range(len(self._pipes))]
+        return self._last_look.look(supervisor, numbers)
 
     def _hand_over_packets(self, supervised: Supervised) -> dict[str, Any] | None:
         """Sends the capture's file, and returns the capture's report; None without a capture."""
@@ -248,6 +258,7 @@ class HostTrial:
         """Ends everything without a report. The supervisor has this long for it. May be called twice."""
         self._forget_descriptors()
         self._witness.close()
+        self._last_look.close()
         self._resources.close()
         self._calls.close()
         if self._supervised is not None:
@@ -278,6 +289,7 @@ class HostTrial:
         supervised = self._running()
         awaited = self._companions.awaited(supervised)
         if awaited is None:
+            self._last_look.begin()
             supervised.start_workers()
             port = self._clocks.port if self._clocks is not None else 0
             self._send({"event": "serving", "at_ns": time.monotonic_ns(), "clock_port": port}, None)
@@ -375,6 +387,8 @@ class HostTrial:
                 self._isolated = bool(notice.get("network"))
             elif event == "started":
                 self._numbers[int(notice["worker"])] = int(notice["pid"])
+                if self._isolated:
+                    self._last_look.note_network(supervised.process_id, int(notice["pid"]))
             elif event == "companion-started":
                 self._companions.note_start(int(notice["companion"]), int(notice["pid"]))
             elif event == "companion-exited":

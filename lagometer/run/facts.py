@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -21,7 +22,7 @@ from lagometer.store.facts import ChainSpec, EdgeSpec, ReaderFacts, TrialFacts, 
 from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.adapters import NOT_FOR_MEASURING
 from lagometer.study.cell import Cell
-from lagometer.study.graph import Graph, Rule
+from lagometer.study.graph import Edge, Graph, Rule
 from lagometer.study.hosts import HERE, Host
 from lagometer.study.link_changes import steps_of
 
@@ -65,8 +66,7 @@ def trial_facts(
             clocks_of(outcome),
             start_order(cell, outcome.workers),
         ),
-        chains=chain_specs(cell.graph),
-        bridges=frozenset(cell.bridges),
+        chains=chain_specs(cell.graph, cell.forwards),
         source_streams=cell.graph.source_streams(),
         sink_edges=cell.graph.sink_edges(),
         closed_loop=cell.graph.closed_loop,
@@ -328,16 +328,27 @@ def clocks_of(outcome: TrialOutcome) -> dict[str, str]:
     return {host.name: "" if host.clock.same else host.name for host in outcome.hosts}
 
 
-def chain_specs(graph: Graph) -> tuple[ChainSpec, ...]:
-    """Returns the named chains, and whether each returns exactly once to the node where it began."""
+def chain_specs(graph: Graph, forwards: Callable[[Edge, Edge], bool]) -> tuple[ChainSpec, ...]:
+    """Returns the named chains, whether each returns exactly once to the node where it began, and where a
+    bridge is on its way (docs/methodology/chains.md).
+
+    forwards: whether a bridge passes on the messages that it takes on the first edge as those of the second.
+    """
     edges = {edge.name: edge for edge in graph.edges()}
     specs = []
     for chain in graph.chains:
-        first = edges[chain.edges[0]].publisher
+        way = [edges[name] for name in chain.edges]
         # If messages go back and forth several times, as in an action, half of the chain is not a one-way
         # path.
-        back = [edges[name].subscriber == first for name in chain.edges]
-        specs.append(ChainSpec(chain.name, chain.edges, returns=back[-1] and sum(back) == 1))
+        back = [edge.subscriber == way[0].publisher for edge in way]
+        returns = back[-1] and sum(back) == 1
+        places = [place for place, hop in enumerate(pairwise(way)) if forwards(*hop)]
+        if returns and len(places) == len(way) - 1:
+            # All are on two sides, also the one that turns the messages round: that is the one in the middle.
+            returns = len(places) % 2 == 1
+            places = [place for place in places if not returns or place != len(places) // 2]
+        forwarded = frozenset(chain.edges[place] for place in places)
+        specs.append(ChainSpec(chain.name, chain.edges, returns, forwarded))
     return tuple(specs)
 
 

@@ -80,12 +80,15 @@ class EdgeSpec:
 class ChainSpec:
     """A named path: the names of its edges, each starting at the node where the previous one ends.
 
-    returns: it ends at the node where it began, and does not reach that node earlier.
+    returns: it ends at the node where it began, does not reach that node earlier, and a node in between turns
+    its messages round. forwarded: the edges whose messages are taken by a bridge, which passes them on along
+    this chain to another domain or adapter.
     """
 
     name: str
     edges: tuple[str, ...]
     returns: bool = False
+    forwarded: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,6 @@ class TrialFacts:
     keeps_saturated: bool = False  # a source that falls behind makes the trial saturated, not failed
     deadline_k: int = 10  # window of consecutive activations for the fewest deadlines met
     chains: tuple[ChainSpec, ...] = ()
-    bridges: frozenset[str] = frozenset()  # nodes that forward messages to another domain or adapter
     discovery_ns: int | None = None  # until all readers had discovered all writers; None if they never did
     workers_started_ns: int = 0  # 0: unknown
     # From that time until the last worker had its process up, its participant created, and all matched.

@@ -170,6 +170,19 @@ class Cell:
                 )
         return worker_by_node
 
+    def forwards(self, taken: Edge, published: Edge) -> bool:
+        """Whether the node between two edges is a bridge for their messages: it takes them on one side, and
+        passes them on at once to another domain or adapter."""
+        rules = [
+            rule
+            for rule in self.graph.rules_of(taken.subscriber)
+            if taken.topic in rule.subscribes and published.topic in rule.writes
+        ]
+        into, out_of = self.traffic[taken.topic], self.traffic[published.topic]
+        crosses = (into.adapter, into.subscriber_domain) != (out_of.adapter, out_of.domain)
+        at_once = all(rule.trigger != "timer" and taken.topic in rule.reads for rule in rules)
+        return bool(rules) and crosses and at_once
+
     @property
     def across(self) -> dict[str, Traffic]:
         """The topics that a bridge carries to another domain."""

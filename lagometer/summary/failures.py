@@ -24,8 +24,7 @@ def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
     for line in journal:
         if line.get("valid") or is_saturated(line.get("reasons") or ()):
             continue
-        log = directory / "samples" / str(line["cell"]) / f"{line['trial']}.log"
-        text = log.read_text(encoding="utf-8", errors="replace").strip() if log.is_file() else ""
+        text = log_text(directory, line)
         reasons = [str(reason) for reason in line.get("reasons") or ["no reason was recorded"]]
         failed.append(
             Failure(
@@ -36,6 +35,12 @@ def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
             )
         )
     return failed
+
+
+def log_text(directory: Path, line: Json) -> str:
+    """What the workers of a trial wrote at last, by its line in the journal; empty if nothing was kept."""
+    log = directory / "samples" / str(line["cell"]) / f"{line['trial']}.log"
+    return log.read_text(encoding="utf-8", errors="replace").strip() if log.is_file() else ""
 
 
 def warning_counts(rows: Iterable[Row]) -> list[ReasonCount]:

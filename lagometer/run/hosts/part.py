@@ -13,6 +13,7 @@ from lagometer.agent.daemons import Done as DaemonDone
 from lagometer.agent.exchange import Stamps
 from lagometer.agent.frames import Frame
 from lagometer.agent.load import Done as LoadDone
+from lagometer.agent.observe.last_look import LastLook
 from lagometer.agent.observe.scheduler import Recorded, ThreadNumbers
 from lagometer.agent.observe.system_calls import Called
 from lagometer.agent.observe.witness import Evidence
@@ -45,6 +46,7 @@ class HostOutcome:
     called: Mapping[int, Called] = field(default_factory=dict)  # likewise: its calls, as the kernel counted
     scheduled: Recorded | None = None  # with the trial's worker numbers; None if it was not wanted
     limited: Mapping[str, Any] | None = None  # the report on its CPU limit; None if it has none
+    last_look: LastLook | None = None  # None if the trial did not end early
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class HostPart:
         self._called: dict[int, Called] = {}
         self._scheduled: Recorded | None = None
         self._limited: Mapping[str, Any] | None = None
+        self._last_look: LastLook | None = None
 
     @property
     def name(self) -> str:
@@ -254,6 +257,8 @@ class HostPart:
         captured = message["captured"]
         self._captured = Captured.from_frame(captured) if captured is not None else None
         self._limited = dict(message["limited"]) if message["limited"] is not None else None
+        look = message["last_look"]
+        self._last_look = LastLook.from_frame(look) if look is not None else None
         self.close()
         self.ended = self.finished = True
 
@@ -310,6 +315,7 @@ class HostPart:
             called=self._called,
             scheduled=self._scheduled,
             limited=self._limited,
+            last_look=self._last_look,
         )
 
 

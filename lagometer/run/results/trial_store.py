@@ -290,6 +290,14 @@ def journal_entry(key: Key, outcome: TrialOutcome, rows: pl.DataFrame, path: str
         "links": [{"host": host, **link_done(link)} for host, link in outcome.links],
         "devices": [{"host": host.name, **host.limited} for host in outcome.hosts if host.limited],
         "evidence": outcome.evidence.as_json() if outcome.evidence is not None else None,
+        "last_look": [
+            {
+                "host": host.name,
+                **host.last_look.as_json([outcome.workers[each].name for each in host.workers]),
+            }
+            for host in outcome.hosts
+            if host.last_look is not None
+        ],
     }
 
 

@@ -6,12 +6,12 @@ begins; *computation* from there until the callback publishes, or to its end if 
 the end of a subscription's callback until the callback begins that uses its data (of a timer, or of another
 subscription). Each part begins where the one before ends, so together they are the time from the first
 publish to the end of the last callback. A bridge between domains or adapters is part of the way: the time in
-it is communication.
+it is communication (`ChainSpec.forwarded`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +57,8 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
     numbers = [number_of[name] for name in chain.edges]
     edges = [rows[number] for number in numbers]
     specs = [facts.edges[number] for number in numbers]
-    way = _follow(edges, specs, table, facts.bridges)
+    forwarded = [spec.name in chain.forwarded for spec in specs]
+    way = _follow(edges, specs, table, forwarded)
     absent, outcome = _absent(edges, specs, table, way.first)
     last = edges[-1]
     late = overtaken(table.records["sequence"][way.first], np.zeros(len(way.first), dtype=np.int64))
@@ -81,7 +82,7 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
 
 
 def _follow(
-    edges: Sequence[EdgeRows], specs: Sequence[EdgeSpec], table: SentTable, bridges: Collection[str]
+    edges: Sequence[EdgeRows], specs: Sequence[EdgeSpec], table: SentTable, forwarded: Sequence[bool]
 ) -> _Way:
     """Goes back from each message taken on the last edge and adds up the parts."""
     last = np.flatnonzero(edges[-1].outcome == DELIVERED)
@@ -102,7 +103,7 @@ def _follow(
         known = known[arrived]
         sent = table.records[message]
         communication -= table.records["publish_ns"][cause]
-        if specs[number].receiver in bridges:
+        if forwarded[number]:
             communication += sent["publish_ns"]
             message = cause
             continue

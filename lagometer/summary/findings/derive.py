@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lagometer.store.reader import Campaign
 from lagometer.summary.data import Finding
+from lagometer.summary.failures import log_text
 from lagometer.summary.findings.devices import devices
 from lagometer.summary.findings.evidence import CellEvidence, Said, cells_of
 from lagometer.summary.findings.failures import failures
@@ -53,7 +55,7 @@ def findings(
     found: list[tuple[CellEvidence, Said]] = []
     rows = campaign.cells.iter_rows(named=True)
     cells = list(cells_of(campaign.manifest, campaign.environment, rows, campaign.journal))
-    growth = list(scaling(cells))
+    growth = list(scaling(cells, partial(log_text, campaign.directory)))
     shares = scheduling([campaign]) if shares is None else shares
     for cell in cells:
         if only is not None and cell.cell not in only:

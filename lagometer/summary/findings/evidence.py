@@ -85,6 +85,12 @@ class Trial:
         return None if value is None else float(value)
 
     @property
+    def last_looks(self) -> list[Json]:
+        """What each host showed when the trial ended early (docs/FORMAT.md); empty if it did not."""
+        looks = self.line.get("last_look")
+        return [look for look in looks if isinstance(look, dict)] if isinstance(looks, list) else []
+
+    @property
     def watched(self) -> bool:
         """Whether the kernel's counters were read; they are not in a campaign from another tool."""
         if any(name.startswith("kernel_") and row[name] is not None for row in self.rows for name in row):

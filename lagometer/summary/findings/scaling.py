@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy
 
 from lagometer.stats.interval.shares import Floats
-from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
+from lagometer.summary.findings.causes import Ended, cause_of
+from lagometer.summary.findings.evidence import CellEvidence, Json, Said, Trial
 from lagometer.units import duration_text
 
 TRIALS_MIN = 6  # of all cells together
@@ -20,10 +22,20 @@ GROWTH_MIN = 0.2  # of the smallest cell's discovery time; less is not worth rep
 _SIZED = re.compile(r"(pipeline|fanout|fanin)-([0-9]+)")
 # Reasons for which a trial fails if a middleware has too many participants or endpoints.
 ENDS = ("worker-died", "worker-hung", "adapter-failed", "endpoints-missing")
+REASON_MAX = 300  # characters; the journal has all of it
+FIX = (
+    "read the end of the trial's log; use fewer processes (`placement: groups`), a newer release, or a "
+    "discovery server"
+)
 
 
-def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]]:
-    """For each group of cells that differ only in their number of nodes: what grows, and where it ends."""
+def scaling(
+    cells: Sequence[CellEvidence], log_of: Callable[[Json], str]
+) -> Iterator[tuple[CellEvidence, Said]]:
+    """For each group of cells that differ only in their number of nodes: what grows, and where it ends.
+
+    log_of: what the workers of a trial wrote at last, by its line in the journal.
+    """
     groups: dict[tuple[object, ...], list[tuple[int, CellEvidence]]] = {}
     for cell in cells:
         match = _SIZED.fullmatch(str(cell.factors.get("workload")))
@@ -35,39 +47,52 @@ def scaling(cells: Sequence[CellEvidence]) -> Iterator[tuple[CellEvidence, Said]
     for (family, *_), group in groups.items():
         ordered = sorted(group, key=lambda item: item[0])
         if ordered[0][0] < ordered[-1][0]:
-            yield from _end(ordered)
+            yield from _end(ordered, log_of)
         if family == "fanout" and ordered[0][0] < ordered[-1][0]:
             yield from _discovery(ordered)
             yield from _copies(ordered)
 
 
-def _end(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:
-    """The first size at which workers die, hang or stay unmatched, while smaller ones are valid."""
+def _end(
+    ordered: Sequence[tuple[int, CellEvidence]], log_of: Callable[[Json], str]
+) -> Iterator[tuple[CellEvidence, Said]]:
+    """The first size at which workers die, hang or stay unmatched, while smaller ones are valid, and why."""
     ended = [(nodes, cell, endings) for nodes, cell in ordered if (endings := _ends(cell))]
     if not ended:
         return
     nodes, cell, ends = ended[0]
-    alive = [smaller for smaller, smaller_cell in ordered if smaller < nodes and smaller_cell.valid]
+    alive = {smaller: each.valid for smaller, each in ordered if smaller < nodes and each.valid}
     if not alive:
         return
+    smaller_trials = [trial for trials in alive.values() for trial in trials]
+    with_logs = (replace(each, log=log_of(each.trial.line)) for each in ends)
+    causes = (cause for each in with_logs if (cause := cause_of(each, smaller_trials)) is not None)
+    cause = next(causes, None)
+    why = (
+        f"likeliest because {cause.what}" if cause else "cause not known: nothing that was recorded shows it"
+    )
+    reason = ends[0].reason if len(ends[0].reason) <= REASON_MAX else f"{ends[0].reason[:REASON_MAX]}…"
+    numbers = [reason, *([cause.number] if cause and cause.number else [])]
     yield (
         cell,
         Said(
             "too-many-nodes",
             len(ends),
-            "workers die, hang or don't find each other with so many nodes, and not with fewer",
-            f"{ends[0]}; with {nodes} nodes, while {alive[-1]} were valid",
-            "use fewer processes (`placement: groups`), a newer release, or a discovery server; the log "
-            "of the trial has the last words",
+            f"workers die, hang or don't find each other with so many nodes, and not with fewer; {why}",
+            f"{'; '.join(numbers)}; with {nodes} nodes, while {max(alive)} were valid",
+            cause.fix if cause else FIX,
             "docs/methodology/findings.md",
         ),
     )
 
 
-def _ends(cell: CellEvidence) -> list[str]:
+def _ends(cell: CellEvidence) -> list[Ended]:
     """The first of these reasons for each trial that ended because of one."""
-    reasons_by_trial = ([reason for code in ENDS for reason in trial.reasons(code)] for trial in cell.trials)
-    return [reasons[0] for reasons in reasons_by_trial if reasons]
+    by_trial = (
+        [Ended(trial, code, reason) for code in ENDS for reason in trial.reasons(code)]
+        for trial in cell.trials
+    )
+    return [reasons[0] for reasons in by_trial if reasons]
 
 
 def _discovery(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:

@@ -59,6 +59,24 @@ def test_a_worker_that_goes_wrong_fails_its_trial(tmp_path: Path, script: str, r
         assert any(each.startswith(reason) for each in entry["reasons"]), entry["reasons"]
 
 
+def test_what_a_trial_had_that_ended_early_is_kept(tmp_path: Path) -> None:
+    """Two workers wait for the third, which is matched with nobody."""
+    need("netns")
+    study, out = write_study(tmp_path, discovery_timeout="1500ms"), tmp_path / "out"
+    environment = {"LAGOMETER_WORKER": str(WORKER), "LAGOMETER_TEST_SCRIPT": "hang@matched"}
+    arguments = ("run", str(study), "--out", str(out), "--no-report")
+    assert lagometer(tmp_path, *arguments, environment=environment)[0] == 3
+    (entry,) = journal(out)
+    assert entry["evidence"] is None
+    (look,) = entry["last_look"]
+    assert look["host"] == entry["hosts"][0]["name"]
+    assert set(look["living"]) == set(entry["hosts"][0]["workers"])
+    assert all(each["threads"] >= 1 and each["descriptors"] >= 3 for each in look["living"].values())
+    assert look["cpu_ns"] > 0 and look["window_ns"] > 0 and look["descriptors_max"] > 0
+    assert look["network"]["udp_receive_buffer_errors"] == 0
+    assert look["shared_memory"]["free_bytes"] > 0
+
+
 def test_a_worker_that_is_no_program_is_said(tmp_path: Path) -> None:
     need("netns")
     text = tmp_path / "text"

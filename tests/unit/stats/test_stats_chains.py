@@ -159,8 +159,8 @@ def test_a_message_in_a_bridge_is_still_on_its_way() -> None:
         trial.send(stream, 0, at_ns + stay_ns, causes=causes, callback_ns=stay_ns)
         trial.take(edges[stream], 0, at_ns + stay_ns + 10, handled_ns=at_ns + stay_ns + 15)
         at_ns += stay_ns + 10
-    chain = ChainSpec("way", legs, returns=True)
-    facts = trial.facts({0}, {"ping"}, chains=(chain,), bridges=frozenset({"bridge"}))
+    chain = ChainSpec("way", legs, returns=True, forwarded=frozenset({"ping→bridge", "pong→bridge"}))
+    facts = trial.facts({0}, {"ping"}, chains=(chain,))
     rows = samples(trial.lanes(), facts).filter(pl.col("edge") == "way")
     assert rows["communication_ns"].to_list() == [4 * 10 + 2 * 30]
     assert rows["computation_ns"].to_list() == [100 + 5]

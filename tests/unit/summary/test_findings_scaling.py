@@ -27,7 +27,7 @@ def cells(discovery_ms: dict[int, float], workload: str = "fanout-{}", trials: i
 
 
 def found(given: list[CellEvidence]) -> list[tuple[str, Said]]:
-    return [(cell.cell, said) for cell, said in scaling(given)]
+    return [(cell.cell, said) for cell, said in scaling(given, lambda _: "")]
 
 
 def test_discovery_that_grows_has_its_slope_with_an_interval() -> None:
@@ -73,6 +73,7 @@ def test_the_first_size_at_which_workers_end_is_named_with_the_last_that_was_val
     ((cell, said),) = found(given)
     assert (cell, said.kind, said.trials) == ("pipeline-191", "too-many-nodes", 1)
     assert said.number == f"{end.split(': ', 1)[1]}; with 191 nodes, while 100 were valid"
+    assert said.what.endswith("; cause not known: nothing that was recorded shows it")
     assert found(given[1:]) == [], "nothing was valid: it may be anything"
 
 
