@@ -15,7 +15,7 @@ from typing import Any
 
 from lagometer.agent.frames import Frames, framed
 from lagometer.agent.observe.witness import Evidence
-from lagometer.agent.serving import hello
+from lagometer.agent.serving import NOTHING_DONE, hello
 from lagometer.store import records as rec
 from lagometer.store.observed import Clocks, MachineLoad
 from lagometer.store.records import Lane
@@ -50,7 +50,7 @@ class MockWorkers:
             seen = Evidence(True, 1, {}, clocks, MachineLoad(), tuple(None for _ in self._plans))
             say({"event": "evidence", "evidence": seen.as_frame(), "load_wrong": None})
         elif command == "end":
-            say({"event": "ended", "load": None, "daemons": [], "captured": None})
+            say({"event": "ended", **NOTHING_DONE})
 
     def _create(self, worker: int, plan: dict[str, Any]) -> None:
         self._plans[worker] = plan

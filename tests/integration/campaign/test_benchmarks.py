@@ -27,11 +27,10 @@ SMOKES = {
     "coverage": "coverage",
     "calibration": "calibration",
     "truth": "truth",
-    "witness": "witness",
 }
-# One tunes the machine, one compares bytes on the loopback with what a round trip needs, and one fails on a
-# finding that others' load may raise.
-ALONE = {"adaptive": "adaptive", "fidelity": "fidelity", "alarms": "alarms"}
+# One tunes the machine, one compares bytes on the loopback with what a round trip needs, one fails on a
+# finding that others' load may raise, and one asks which of a message's layers a delay of 1 ms is in.
+ALONE = {"adaptive": "adaptive", "fidelity": "fidelity", "alarms": "alarms", "witness": "witness"}
 NEEDS = {
     "late": ("netns", "cc"),
     "resources": ("netns", "cyclonedds"),
