@@ -22,6 +22,7 @@ import polars as pl
 from needs import need
 
 from lagometer.run.worker.outcome import PHASES
+from lagometer.store.reader import open_campaign
 from lagometer.study.factors import FACTORS
 
 MARK = "LAGOMETER_TEST_MARK"
@@ -230,6 +231,13 @@ def run_cells(build: Path, folder: Path, matrix: dict[str, Any], **more: Any) ->
 def run_campaign(build: Path, folder: Path, matrix: dict[str, Any], **more: Any) -> Path:
     """The folder of such a campaign of few cells; where one missed its rate, of that one's last attempt."""
     return run_campaigns(build, folder, matrix, **more)[-1]
+
+
+def lost_of(out: Path) -> dict[str, int]:
+    """Of each kind of loss, how many on all edges of valid trials."""
+    edges = open_campaign(out).cells.filter(pl.col("valid") & pl.col("edge").str.contains("→"))
+    assert edges.height and (edges["n"] > 0).all()
+    return {name: int(edges[name].sum()) for name in ("lost", "corrupted", "duplicated", "unmatched")}
 
 
 def run_campaigns(

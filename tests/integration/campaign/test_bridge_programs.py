@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, programs, run_campaigns, write_study
+from campaign_support import journal, lagometer, lost_of, programs, run_campaigns, write_study
 from needs import ROOT, need
 
 from lagometer.store.reader import Campaign, open_campaign
@@ -38,13 +38,6 @@ def carried(build: Path, folder: Path, bridge: str | list[str] = "zenoh-dds", **
     need("lagometer-zenoh-bridge")
     each = {"workload": "across-domains", "reliability": "reliable", "bridge": bridge, **matrix}
     return run_campaigns(build, folder, each, duration="600ms", drain="3s", options=OPTIONS)[-1]
-
-
-def lost_of(out: Path) -> dict[str, int]:
-    """Of each kind of loss, how many on all edges of valid trials."""
-    edges = open_campaign(out).cells.filter(pl.col("valid") & pl.col("edge").str.contains("→"))
-    assert edges.height and (edges["n"] > 0).all()
-    return {name: int(edges[name].sum()) for name in ("lost", "corrupted", "duplicated", "unmatched")}
 
 
 @pytest.mark.parametrize("adapter", [*ADAPTERS, *OTHERS])

@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
-from campaign_support import lagometer, programs, run_campaigns, write_study
+from campaign_support import lagometer, lost_of, programs, run_campaigns, write_study
 from needs import need
 
 from lagometer.store.reader import open_campaign
@@ -32,13 +31,6 @@ def carried(build: Path, folder: Path, **matrix: Any) -> Path:
     each = {"workload": "two-domains", "reliability": "reliable", **matrix}
     # 4 MB take a few hundred milliseconds there and back, on a machine that does other things too.
     return run_campaigns(build, folder, each, duration="600ms", drain="3s")[-1]
-
-
-def lost_of(out: Path) -> dict[str, int]:
-    """Of each kind of loss, how many on all edges of valid trials."""
-    edges = open_campaign(out).cells.filter(pl.col("valid") & pl.col("edge").str.contains("→"))
-    assert edges.height and (edges["n"] > 0).all()
-    return {name: int(edges[name].sum()) for name in ("lost", "corrupted", "duplicated", "unmatched")}
 
 
 @pytest.mark.by_turn

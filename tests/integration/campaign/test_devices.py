@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from campaign_support import ENDED_S, journal, lagometer, running, wait_until, write_study
 from needs import need
@@ -221,6 +222,36 @@ def test_a_campaign_says_what_its_hosts_were_limited_to(
     assert device["throttled"]["window_ns"] > 0
     code, text, _ = lagometer(tmp_path, "show", str(out))
     assert code == 0 and "approximation" in text and "emulated-device" in text
+
+
+def test_a_device_may_lie_behind_a_link_and_run_the_broker(tmp_path: Path, seven_zip: dict[str, str]) -> None:
+    """Messages go from the device through its own broker, then over the link. The broker shares the device's
+    CPU time; the program that emulates the link does not."""
+    need_devices()
+    for name in ("tun", "nft", "tc", "sysctl", "mqtt"):
+        need(name)
+    study = study_of(
+        tmp_path,
+        {"cpus": 1, "speed": f"{SPEED_MIPS // 2}MIPS"},
+        matrix={"adapter": "mqtt", "workload": "pipeline-2", "link": "mine"},
+        links={"mine": {"delay": "10ms"}},
+        drain="500ms",
+    )
+    out = tmp_path / "out"
+    code, _, errors = lagometer(
+        tmp_path, "run", str(study), "--out", str(out), "--no-report", environment=seven_zip
+    )
+    (trial,) = journal(out)
+    assert code == 0, errors or trial["reasons"]
+    (device,) = trial["devices"]
+    assert (device["host"], device["share"], device["processes"]) == ("robot", 0.5, 2)  # source and broker
+    assert [daemon["name"] for daemon in trial["daemons"]] == ["mosquitto"]
+    assert {link["host"]: link["device"] for link in trial["links"]} == {"robot": "eth0", "base": "eth0"}
+    assert all(each["as_asked"] for link in trial["links"] for each in link["figures"])
+    row = pl.read_parquet(out / "cells.parquet").row(by_predicate=pl.col("edge") == "source→sink", named=True)
+    assert row["latency_min_ns"] >= 10_000_000 and row["lost"] == 0
+    code, text, _ = lagometer(tmp_path, "show", str(out))
+    assert code == 0 and "emulated-device" in text and "emulated-link" in text
 
 
 def test_a_device_that_is_busy_stalls_and_one_that_is_not_is_said_to_be_this_machine(
