@@ -78,9 +78,10 @@ network: ## every emulated link that ships is measured, and hosts behind a real 
 	@tools/setup --test
 	@LAGOMETER_LONG=1 $(python) -m pytest tests/integration/network
 
-witness: ## time that is spent in a layer is found in that layer, and what the probes cost (SMOKE=1: short)
+witness: ## delays are found in their layer, and packets agree; rewrites docs/methodology/witness.md (SMOKE=1: short)
 	@tools/setup --test
-	@$(python) benchmarks/witness.py $(smoke)
+	@$(python) benchmarks/witness.py $(smoke); first=$$?; $(python) benchmarks/packets.py $(smoke); second=$$?; \
+	$(if $(SMOKE),,$(python) tools/witness_page.py out/bench/witness.json out/bench/packets.json &&) exit $$((first + second))
 
 bench-conductor: ## what a trial costs the conductor, from 10 to 1,000 workers (SMOKE=1: short)
 	@tools/setup --test

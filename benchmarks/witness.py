@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make witness`: whether time that is spent in a layer is attributed to that layer.
+"""`make witness`, first part: whether time that is spent in a layer is attributed to that layer.
 
 A library below the probe (tests/preload/delayed_layer.c) makes one layer of each message 50 µs longer in
 every other tenth of a second. A pair is such a tenth and the one before. The median of the pairs' differences
@@ -27,6 +27,7 @@ from results import ROOT, write_result
 
 from lagometer.stats.trial.way import LAYERS
 from lagometer.store.reader import open_campaign
+from lagometer.study import discover_adapters
 from lagometer.summary.layers import layer_tables, probe_cost
 
 HALF_NS = 100_000_000  # as in the library
@@ -39,14 +40,23 @@ SMOKE_DELAY_NS = 1_000_000
 PAIRS_MIN = 12
 RATE_HZ = 200
 OPTIONS: Mapping[str, Mapping[str, str]] = {"fastdds": {"transport": "udp"}}
+DDS_PLACES = ("send_path", "transport", "receiving_thread", "wake", "notify", "take")
 # The layers with code below the probe: (de)serialising is the adapter's own code, and so is everything on a
-# bare socket's path except the system calls.
+# bare socket's path except the system calls. Of a library that is not known here, only the system calls are.
 PLACES = {
     "udp": ("transport", "receive"),
     "tcp": ("transport", "receive"),
     "uds": ("transport", "receive"),
-    "cyclonedds": ("send_path", "transport", "receiving_thread", "wake", "notify", "take"),
-    "fastdds": ("send_path", "transport", "receiving_thread", "wake", "notify", "take"),
+    "cyclonedds": DDS_PLACES,
+    "cyclonedds11": ("transport", "receiving_thread"),
+    "fastdds": DDS_PLACES,
+    "rustdds": ("transport",),
+    "dust_dds": ("transport",),
+    "zenoh": ("transport",),
+    "zeromq": ("transport", "receiving_thread"),
+    "nng": ("transport", "receiving_thread"),
+    "lcm": ("transport",),
+    "ros1": ("transport",),
 }
 SMOKE_PLACES = {"cyclonedds": ("receiving_thread",)}
 
@@ -71,9 +81,10 @@ class Differences:
 
 
 def carried_out(
-    folder: Path, adapter: str, seconds: float, layers: str, environment: Mapping[str, str]
+    folder: Path, adapter: str, seconds: float, layers: str, environment: Mapping[str, str], **more: Any
 ) -> Path:
-    """Runs one trial; returns its folder. Raises RuntimeError if none of the attempts is valid."""
+    """Runs one trial; returns its folder. more: further keys of the study. Raises RuntimeError if none of the
+    attempts is valid."""
     study = {
         "name": "witness",
         "duration": f"{seconds:g}s",
@@ -82,6 +93,7 @@ def carried_out(
         "machine_floor": "off",
         "options": {name: dict(given) for name, given in OPTIONS.items() if name == adapter},
         "matrix": {"adapter": [adapter], "workload": ["pipeline-2"], "rate": [f"{RATE_HZ}Hz"]},
+        **more,
     }
     path = Path(tempfile.mkdtemp(dir=folder)) / "study.yaml"
     path.write_text(json.dumps(study))
@@ -216,9 +228,16 @@ def witnessed(places: Mapping[str, Sequence[str]], smoke: bool, pairs: int) -> l
     return rows
 
 
+def absent_here() -> Mapping[str, str]:
+    """The adapters that can't run on this machine, and why."""
+    adapters = discover_adapters()
+    missing = {name: "no such adapter" for name in PLACES if name not in adapters}
+    return missing | {name: each.missing for name, each in adapters.items() if each.missing is not None}
+
+
 def show(row: Mapping[str, Any]) -> None:
     """Prints one row."""
-    head = f"{row['adapter']:>11} {row['layer']:>17} {row['pairs']:>4} pairs"
+    head = f"{row['adapter']:>12} {row['layer']:>17} {row['pairs']:>4} pairs"
     if "difference_ns" not in row:
         shares = (
             f"{row['probe_cost_share']:+.1%} of the median; unattributed {row['unattributed_p50_share']:.1%}"
@@ -240,14 +259,19 @@ def main() -> int:
     )
     parser.add_argument("--pairs", type=int, default=24, help="pairs of tenths of a second for each layer")
     given = parser.parse_args()
-    chosen = {name: PLACES[name] for name in given.adapter or PLACES}
-    rows = witnessed(SMOKE_PLACES if given.smoke else chosen, given.smoke, given.pairs)
+    absent = absent_here()
+    chosen = SMOKE_PLACES if given.smoke else {name: PLACES[name] for name in given.adapter or PLACES}
+    for name in chosen.keys() & absent.keys():
+        print(f"{name:>12} skipped: {absent[name]}")
+    here = {name: layers for name, layers in chosen.items() if name not in absent}
+    rows = witnessed(here, given.smoke, given.pairs)
     delayed = [row for row in rows if "difference_ns" in row]
     if given.smoke:
         passed = all(row["grew_most"] == row["layer"] for row in delayed)
     else:
         passed = all(row["found"] and row["alone"] for row in delayed)
-    print(write_result("witness", passed, rows, smoke=given.smoke))
+    skipped = sorted(chosen.keys() & absent.keys())
+    print(write_result("witness", passed, rows, smoke=given.smoke, skipped=skipped))
     return 0 if passed else 1
 
 

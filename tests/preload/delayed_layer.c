@@ -20,7 +20,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
 #define HALF_NS 100000000LL
 
@@ -105,6 +107,29 @@ ssize_t sendmsg(int socket, const struct msghdr* message, int flags) {
   return next(socket, message, flags);
 }
 
+int sendmmsg(int socket, struct mmsghdr* messages, unsigned count, int flags) {
+  NEXT(sendmmsg, "")
+  int any = 0;
+  for (unsigned index = 0; index < count; ++index)
+    any |= has_envelope(messages[index].msg_hdr.msg_iov, messages[index].msg_hdr.msg_iovlen, SIZE_MAX);
+  if (any) spend_in("transport");
+  return next(socket, messages, count, flags);
+}
+
+/* Of sockets, some middleware uses these. Records are written through memory, never by a call. */
+ssize_t write(int file, const void* data, size_t size) {
+  NEXT(write, "")
+  const struct iovec part = {(void*)data, size};
+  if (has_envelope(&part, 1, size)) spend_in("transport");
+  return next(file, data, size);
+}
+
+ssize_t writev(int file, const struct iovec* parts, int count) {
+  NEXT(writev, "")
+  if (has_envelope(parts, (size_t)count, SIZE_MAX)) spend_in("transport");
+  return next(file, parts, count);
+}
+
 ssize_t recv(int socket, void* data, size_t size, int flags) {
   NEXT(recv, "")
   const ssize_t moved = next(socket, data, size, flags);
@@ -129,6 +154,21 @@ ssize_t recvmsg(int socket, struct msghdr* message, int flags) {
   const ssize_t moved = next(socket, message, flags);
   if (moved > 0 && (flags & MSG_PEEK) == 0 && has_envelope(message->msg_iov, message->msg_iovlen, (size_t)moved))
     received = 1;
+  return moved;
+}
+
+ssize_t read(int file, void* data, size_t size) {
+  NEXT(read, "")
+  const ssize_t moved = next(file, data, size);
+  const struct iovec part = {data, size};
+  if (moved > 0 && has_envelope(&part, 1, (size_t)moved)) received = 1;
+  return moved;
+}
+
+ssize_t readv(int file, const struct iovec* parts, int count) {
+  NEXT(readv, "")
+  const ssize_t moved = next(file, parts, count);
+  if (moved > 0 && has_envelope(parts, (size_t)count, (size_t)moved)) received = 1;
   return moved;
 }
 

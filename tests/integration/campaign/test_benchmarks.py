@@ -27,6 +27,7 @@ SMOKES = {
     "coverage": "coverage",
     "calibration": "calibration",
     "truth": "truth",
+    "packets": "packets",
 }
 # One tunes the machine, one compares bytes on the loopback with what a round trip needs, one fails on a
 # finding that others' load may raise, and one asks which of a message's layers a delay of 1 ms is in.
@@ -36,6 +37,7 @@ NEEDS = {
     "resources": ("netns", "cyclonedds"),
     "truth": ("netns", "timens", "cc"),
     "witness": ("netns", "cyclonedds", "cc"),
+    "packets": ("netns", "cyclonedds", "dumpcap", "tshark"),
     "core": ("netns", "cyclonedds", "fastdds"),
     "calibration": ("netns", "cyclonedds", "zeromq"),
     "adaptive": ("netns", "cyclonedds", "fastdds", "zeromq"),
