@@ -30,7 +30,7 @@ def tables(delays: Result, packets: Result) -> Iterator[str]:
     yield "|---|---|---|---|"
     yield from (_cost(row) for row in delays["rows"] if "probe_cost_ns" in row)
     yield ""
-    yield "| adapter | messages | with a packet | within `transport` | error, µs | from call, to end (p50, µs) | |"
+    yield "| adapter | messages | found | within `transport` | error, µs | from call, to end (p50, µs) | |"
     yield "|---|---|---|---|---|---|---|"
     yield from (_packets(row) for row in packets["rows"])
     skipped = sorted({*delays.get("skipped", ()), *packets.get("skipped", ())})
