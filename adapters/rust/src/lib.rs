@@ -38,7 +38,7 @@ pub use inbox::{Fillable, HasInbox, Inbox, InboxWaitset};
 pub use objects::*;
 pub use serde_json;
 pub use sidecar::{Options, Sidecar};
-pub use stamps::{writer_id, Layer, Layers, Stamps};
+pub use stamps::{writer_id, Layer, Layers, Span, Stamps};
 #[doc(hidden)]
 pub use table::{enter, table};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! When a message was in which layer of the middleware, and what identifies it there (`lagometer/stamps.h`).
+use std::cell::Cell;
+
 use crate::abi;
 
 /// A layer of the middleware.
@@ -44,6 +46,56 @@ impl Layers {
     }
 }
 
+/// When code ran that the middleware calls back within one of its calls, such as a deserialiser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    begin: Moment,
+    end: Moment,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Moment {
+    time_ns: i64,
+    cpu: u32,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self { time_ns: crate::now_ns(), cpu: crate::current_cpu() }
+    }
+
+    fn stamp(self, layer: u32) -> abi::Stamp {
+        abi::Stamp { time_ns: self.time_ns, layer, cpu: self.cpu }
+    }
+}
+
+thread_local! {
+    /// Whether this thread is in [`Stamps::around`], and wants to know when code that is called back ran.
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+    static LAST: Cell<Option<Span>> = const { Cell::new(None) };
+}
+
+impl Span {
+    /// Runs code that the middleware calls back. Returns also when it ran, if this thread is in
+    /// [`Stamps::around`], which keeps the last one for [`Span::last`].
+    #[inline]
+    pub fn of<T>(function: impl FnOnce() -> T) -> (T, Option<Self>) {
+        if !WATCHED.get() {
+            return (function(), None);
+        }
+        let begin = Moment::now();
+        let result = function();
+        let span = Some(Self { begin, end: Moment::now() });
+        LAST.set(span);
+        (result, span)
+    }
+
+    /// The last one on this thread since `around` began.
+    pub fn last() -> Option<Self> {
+        LAST.get()
+    }
+}
+
 /// The stamps of one message, and its key. Reused for the next: `begin`, then `within` for each layer.
 pub struct Stamps {
     asked: Layers,
@@ -78,6 +130,40 @@ impl Stamps {
         let result = function();
         self.add(layer as u32 | abi::LAYER_END);
         result
+    }
+
+    /// Like `within`, for a call in which the middleware calls back code that belongs to another layer: if
+    /// that layer was asked for, [`Span::of`] notes when it ran.
+    #[inline]
+    pub fn around<T>(&mut self, layer: Layer, inner: Layer, function: impl FnOnce() -> T) -> T {
+        LAST.set(None);
+        WATCHED.set(self.asked.has(inner));
+        let result = self.within(layer, function);
+        WATCHED.set(false);
+        result
+    }
+
+    /// Stamps the layer within the call that was stamped last, in place of an earlier one. Nothing, if the
+    /// code did not run within that call.
+    pub fn set_inner(&mut self, inner: Layer, span: Option<Span>) {
+        let (inner, at, count) = (inner as u32, &mut self.list.at, self.list.count as usize);
+        let mut kept = 0;
+        for index in 0..count {
+            if at[index].layer & !abi::LAYER_END != inner {
+                at[kept] = at[index];
+                kept += 1;
+            }
+        }
+        self.list.count = kept as u32;
+        let Some(Span { begin, end }) = span.filter(|_| self.asked.0 & (1 << inner) != 0) else { return };
+        let place = if kept < 2 { kept } else { kept - 1 };
+        let inside = kept < 2 || (at[place - 1].time_ns <= begin.time_ns && end.time_ns <= at[place].time_ns);
+        if inside && kept + 2 <= abi::STAMPS_MAX {
+            at.copy_within(place..kept, place + 2);
+            at[place] = begin.stamp(inner);
+            at[place + 1] = end.stamp(inner | abi::LAYER_END);
+            self.list.count = kept as u32 + 2;
+        }
     }
 
     /// What identifies the message on both sides: the writer's number, the same in all processes, and its
@@ -118,6 +204,58 @@ mod tests {
         assert_eq!(layers, [abi::LAYER_TAKE, abi::LAYER_TAKE | abi::LAYER_END]);
         stamps.begin();
         assert_eq!(stamps.list.count, 0);
+    }
+
+    fn layers_of(stamps: &Stamps) -> Vec<u32> {
+        stamps.list.at[..stamps.list.count as usize].iter().map(|stamp| stamp.layer).collect()
+    }
+
+    const AROUND: [u32; 4] = [
+        abi::LAYER_TAKE,
+        abi::LAYER_DESERIALISE,
+        abi::LAYER_DESERIALISE | abi::LAYER_END,
+        abi::LAYER_TAKE | abi::LAYER_END,
+    ];
+
+    #[test]
+    fn code_that_is_called_back_is_a_layer_within_the_call() {
+        let mut stamps = Stamps::new(Layers::of(&[Layer::Take, Layer::Deserialise]));
+        let spans = stamps.around(Layer::Take, Layer::Deserialise, || {
+            [Span::of(|| ()).1, Span::of(|| ()).1] // of two messages
+        });
+        assert_eq!(Span::last(), spans[1]);
+        for span in spans {
+            stamps.set_inner(Layer::Deserialise, span);
+            assert_eq!(layers_of(&stamps), AROUND);
+            let times: Vec<i64> = stamps.list.at[..4].iter().map(|stamp| stamp.time_ns).collect();
+            assert!(times.is_sorted(), "{times:?}");
+            assert_eq!(times[1], span.unwrap().begin.time_ns);
+        }
+        stamps.set_inner(Layer::Deserialise, None);
+        assert_eq!(layers_of(&stamps), [AROUND[0], AROUND[3]]);
+    }
+
+    #[test]
+    fn code_that_ran_in_an_earlier_call_is_left_out() {
+        let mut stamps = Stamps::new(Layers::of(&[Layer::Take, Layer::Deserialise]));
+        let early = stamps.around(Layer::Take, Layer::Deserialise, || Span::of(|| ()).1);
+        std::thread::sleep(std::time::Duration::from_micros(10));
+        stamps.begin();
+        stamps.around(Layer::Take, Layer::Deserialise, || ());
+        assert_eq!(Span::last(), None);
+        stamps.set_inner(Layer::Deserialise, early);
+        assert_eq!(layers_of(&stamps), [AROUND[0], AROUND[3]]);
+    }
+
+    #[test]
+    fn nobody_pays_for_a_layer_that_was_not_asked_for() {
+        let mut stamps = Stamps::new(Layers::of(&[Layer::Take]));
+        assert_eq!(stamps.around(Layer::Take, Layer::Deserialise, || Span::of(|| 7)), (7, None));
+        assert_eq!(Span::of(|| 8), (8, None), "outside of a call");
+        let mut stamps = Stamps::new(Layers::of(&[Layer::Deserialise]));
+        let span = stamps.around(Layer::Take, Layer::Deserialise, || Span::of(|| ()).1);
+        stamps.set_inner(Layer::Deserialise, span);
+        assert_eq!(layers_of(&stamps), [AROUND[1], AROUND[2]]);
     }
 
     #[test]

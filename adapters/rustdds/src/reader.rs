@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{
     writer_id, Doing, Endpoint, Layer, Layers, Reader, Result, Ros2Message, Sample, Signalled, Stamps,
     Status, View,
@@ -17,16 +16,16 @@ use rustdds::{QosPolicies, RTPSEntity, ReadCondition, Subscriber, Topic, GUID};
 
 use crate::context::{RustDdsContext, Wanted};
 use crate::quality;
-use crate::wire::{Array, AsMessage, Form, Reading, Receiving, Sequence, SequenceBySerde};
+use crate::wire::{Array, AsMessage, Form, Incoming, Reading, Receiving, Sequence, SequenceBySerde};
 
 /// What a reader of any form does.
 trait Taking: Send + Source {
-    fn take_most(&mut self, most: usize) -> ReadResult<Vec<DataSample<Places>>>;
+    fn take_most(&mut self, most: usize) -> ReadResult<Vec<DataSample<Incoming>>>;
     fn identity(&self) -> GUID;
 }
 
-impl<R: Reading> Taking for DataReader<Places, Receiving<R>> {
-    fn take_most(&mut self, most: usize) -> ReadResult<Vec<DataSample<Places>>> {
+impl<R: Reading> Taking for DataReader<Incoming, Receiving<R>> {
+    fn take_most(&mut self, most: usize) -> ReadResult<Vec<DataSample<Incoming>>> {
         self.take(most, ReadCondition::not_read())
     }
     fn identity(&self) -> GUID {
@@ -38,12 +37,13 @@ impl<R: Reading> Taking for DataReader<Places, Receiving<R>> {
 pub(crate) struct RustDdsReader {
     reader: Option<Box<dyn Taking>>,
     /// Taken from RustDDS but not from this reader yet.
-    ready: VecDeque<DataSample<Places>>,
+    ready: VecDeque<DataSample<Incoming>>,
     wanted: Wanted,
     form: Form,
     told: Told,
     facts: Arc<Facts>,
-    /// For the call that took the samples in `ready`; the key is that of the message taken last.
+    /// For the call that took the samples in `ready`; the key, and when it was deserialised, are those of the
+    /// message taken last.
     stamps: Option<Stamps>,
 }
 
@@ -71,7 +71,7 @@ impl Awaited for RustDdsReader {
 }
 
 fn made<R: Reading>(subscriber: &Subscriber, topic: &Topic, qos: &QosPolicies) -> Result<Box<dyn Taking>> {
-    let reader = subscriber.create_datareader_no_key::<Places, Receiving<R>>(topic, Some(qos.clone()));
+    let reader = subscriber.create_datareader_no_key::<Incoming, Receiving<R>>(topic, Some(qos.clone()));
     Ok(Box::new(reader.doing("making a reader")?))
 }
 
@@ -111,7 +111,7 @@ impl Reader for RustDdsReader {
             None => take(),
             Some(stamps) => {
                 stamps.begin();
-                stamps.within(Layer::Take, take)
+                stamps.around(Layer::Take, Layer::Deserialise, take)
             }
         }
         .doing("taking")?;
@@ -125,11 +125,12 @@ impl Reader for RustDdsReader {
         if let Some(stamps) = &mut self.stamps {
             let identity = sample.sample_info().sample_identity();
             stamps.set_key(writer_id(&identity.writer_guid.to_bytes()), sequence_of(&sample));
+            stamps.set_inner(Layer::Deserialise, sample.value().deserialised);
         }
         Ok(Some(RustDdsSample(sample)))
     }
 
-    const STAMPED: Layers = Layers::of(&[Layer::Take]);
+    const STAMPED: Layers = Layers::of(&[Layer::Take, Layer::Deserialise]);
     fn ask_for_stamps(&mut self, layers: Layers) {
         self.stamps = (!layers.is_empty()).then(|| Stamps::new(layers));
     }
@@ -142,16 +143,16 @@ impl Reader for RustDdsReader {
     }
 }
 
-fn sequence_of(sample: &DataSample<Places>) -> u64 {
+fn sequence_of(sample: &DataSample<Incoming>) -> u64 {
     i64::from(sample.sample_info().sample_identity().sequence_number).unsigned_abs()
 }
 
 /// A taken sample.
-pub(crate) struct RustDdsSample(DataSample<Places>);
+pub(crate) struct RustDdsSample(DataSample<Incoming>);
 
 impl Sample for RustDdsSample {
     fn view(&self) -> View<'_> {
-        let payload = self.0.value();
+        let payload = &self.0.value().places;
         View {
             regions: [&payload.first, &payload.second, &[], &[]],
             loaned: false,

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use lagometer_adapter::ros2::{Places, Ros2Payload};
-use lagometer_adapter::{Error, PayloadType, Result, Ros2Message};
+use lagometer_adapter::{Error, PayloadType, Result, Ros2Message, Span};
 use lagometer_rustdds_common::message::{Bytes as BytesMessage, Image, Imu, Message, PointCloud2, Text};
 use rustdds::bytes::Bytes;
 use rustdds::no_key::{Decode, DefaultDecoder, DeserializerAdapter, SerializerAdapter};
@@ -95,20 +95,20 @@ impl SerializerAdapter<Outgoing> for Sending {
     }
 
     fn to_bytes(message: &Outgoing) -> std::result::Result<Bytes, WireError> {
-        match message {
-            Outgoing::Octets { buffer, bytes, form } => wire_of_octets(&buffer[..*bytes], *form),
-            Outgoing::Text(message) => {
-                <CDRSerializerAdapter<Text> as SerializerAdapter<Text>>::to_bytes(message)
-            }
-            Outgoing::Image(message) => {
-                <CDRSerializerAdapter<Image> as SerializerAdapter<Image>>::to_bytes(message)
-            }
-            Outgoing::Imu(message) => {
-                <CDRSerializerAdapter<Imu> as SerializerAdapter<Imu>>::to_bytes(message)
-            }
-            Outgoing::PointCloud2(message) => {
-                <CDRSerializerAdapter<PointCloud2> as SerializerAdapter<PointCloud2>>::to_bytes(message)
-            }
+        Span::of(|| wire_of(message)).0
+    }
+}
+
+fn wire_of(message: &Outgoing) -> std::result::Result<Bytes, WireError> {
+    match message {
+        Outgoing::Octets { buffer, bytes, form } => wire_of_octets(&buffer[..*bytes], *form),
+        Outgoing::Text(message) => <CDRSerializerAdapter<Text> as SerializerAdapter<Text>>::to_bytes(message),
+        Outgoing::Image(message) => {
+            <CDRSerializerAdapter<Image> as SerializerAdapter<Image>>::to_bytes(message)
+        }
+        Outgoing::Imu(message) => <CDRSerializerAdapter<Imu> as SerializerAdapter<Imu>>::to_bytes(message),
+        Outgoing::PointCloud2(message) => {
+            <CDRSerializerAdapter<PointCloud2> as SerializerAdapter<PointCloud2>>::to_bytes(message)
         }
     }
 }
@@ -167,6 +167,13 @@ impl Reading for Array {
     }
 }
 
+/// A received message, and when it was deserialised, if somebody asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Incoming {
+    pub(crate) places: Places,
+    pub(crate) deserialised: Option<Span>,
+}
+
 /// Deserialises received messages, in one of the forms.
 pub(crate) struct Receiving<R>(PhantomData<R>);
 
@@ -174,33 +181,34 @@ pub(crate) struct Receiving<R>(PhantomData<R>);
 #[derive(Clone)]
 pub(crate) struct Decoder<R>(PhantomData<R>);
 
-impl<R: Reading> DeserializerAdapter<Places> for Receiving<R> {
+impl<R: Reading> DeserializerAdapter<Incoming> for Receiving<R> {
     type Error = WireError;
-    type Decoded = Places;
+    type Decoded = Incoming;
 
     fn supported_encodings() -> &'static [RepresentationIdentifier] {
         &[RepresentationIdentifier::CDR_LE, RepresentationIdentifier::CDR_BE]
     }
 
-    fn transform_decoded(decoded: Places) -> Places {
+    fn transform_decoded(decoded: Incoming) -> Incoming {
         decoded
     }
 }
 
-impl<R: Reading> DefaultDecoder<Places> for Receiving<R> {
+impl<R: Reading> DefaultDecoder<Incoming> for Receiving<R> {
     type Decoder = Decoder<R>;
     const DECODER: Decoder<R> = Decoder(PhantomData);
 }
 
-impl<'de, R: Reading> Decode<'de, Places> for Decoder<R> {
+impl<'de, R: Reading> Decode<'de, Incoming> for Decoder<R> {
     type Error = WireError;
 
     fn decode_bytes(
         self,
         wire: &'de [u8],
         encoding: RepresentationIdentifier,
-    ) -> std::result::Result<Places, WireError> {
-        R::payload(wire, encoding)
+    ) -> std::result::Result<Incoming, WireError> {
+        let (places, deserialised) = Span::of(|| R::payload(wire, encoding));
+        places.map(|places| Incoming { places, deserialised })
     }
 }
 
@@ -211,7 +219,7 @@ mod tests {
     const LITTLE: RepresentationIdentifier = RepresentationIdentifier::CDR_LE;
     const BIG: RepresentationIdentifier = RepresentationIdentifier::CDR_BE;
 
-    fn wire_of(octets: &[u8], form: Form) -> Bytes {
+    fn wire_with(octets: &[u8], form: Form) -> Bytes {
         let message = Outgoing::Octets { buffer: Arc::new(octets.to_vec()), bytes: octets.len(), form };
         Sending::to_bytes(&message).unwrap()
     }
@@ -243,8 +251,8 @@ mod tests {
     fn in_bulk_and_through_serde_are_the_same_on_the_wire() {
         for length in [0, 1, 2, 3, 4, 5, 64, 1001] {
             let octets: Vec<u8> = (0..length).map(|place| place as u8).collect();
-            let wire = wire_of(&octets, Form::Sequence);
-            assert_eq!(wire, wire_of(&octets, Form::SequenceBySerde));
+            let wire = wire_with(&octets, Form::Sequence);
+            assert_eq!(wire, wire_with(&octets, Form::SequenceBySerde));
             assert_eq!(octets_of::<Sequence>(&wire, LITTLE), octets);
             assert_eq!(octets_of::<SequenceBySerde>(&wire, LITTLE), octets);
         }
@@ -258,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_sequence_that_is_cut_off_is_refused() {
-        let wire = wire_of(&[1, 2, 3, 4, 5], Form::Sequence);
+        let wire = wire_with(&[1, 2, 3, 4, 5], Form::Sequence);
         for length in 0..wire.len() {
             assert!(Sequence::payload(&wire[..length], LITTLE).is_err(), "{length}");
         }
@@ -267,7 +275,7 @@ mod tests {
     #[test]
     fn an_array_is_its_octets() {
         let octets = [5; 64];
-        assert_eq!(wire_of(&octets, Form::Array)[..], octets);
+        assert_eq!(wire_with(&octets, Form::Array)[..], octets);
         assert_eq!(octets_of::<Array>(&octets, LITTLE), octets);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{
-    writer_id, Doing, Endpoint, Error, Layer, Layers, Loan, Memory, Origin, PayloadType, Result, Sent,
+    writer_id, Doing, Endpoint, Error, Layer, Layers, Loan, Memory, Origin, PayloadType, Result, Sent, Span,
     Stamps, Status, Writer,
 };
 use lagometer_rustdds_common::Facts;
@@ -92,7 +92,9 @@ impl Writer for RustDdsWriter {
             None => send(),
             Some(stamps) => {
                 stamps.begin();
-                stamps.within(Layer::Write, send)
+                let written = stamps.around(Layer::Write, Layer::Serialise, send);
+                stamps.set_inner(Layer::Serialise, Span::last());
+                written
             }
         };
         let sent = match written {
@@ -113,7 +115,7 @@ impl Writer for RustDdsWriter {
         Ok(sent)
     }
 
-    const STAMPED: Layers = Layers::of(&[Layer::Write]);
+    const STAMPED: Layers = Layers::of(&[Layer::Serialise, Layer::Write]);
     fn ask_for_stamps(&mut self, layers: Layers) {
         self.stamps = (!layers.is_empty()).then(|| Stamps::new(layers));
     }

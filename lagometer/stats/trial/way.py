@@ -309,14 +309,15 @@ def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread:
     received, taken_ns = passage.received, passage.taken_ns
     signalled_ns, woken_ns = passage.signalled_ns, passage.woken_ns
     if received is not None and received.thread == thread:
-        way.go("take", received.end_ns, taken_ns, received.thread)
+        way.split("take", "deserialise", received.end_ns, taken_ns, received.thread, passage.deserialise)
         return
     on_thread = received.thread if received is not None else way.thread
     if signalled_ns is not None:
         if received is not None:
             way.go("receiving_thread", received.end_ns, signalled_ns, on_thread)
         if woken_ns is None:  # a listener: the middleware's thread takes
-            way.go("take", max(signalled_ns, way.at_ns), taken_ns, on_thread)
+            begin_ns = max(signalled_ns, way.at_ns)
+            way.split("take", "deserialise", begin_ns, taken_ns, on_thread, passage.deserialise)
         elif thread is not None:
             way.go("wake", signalled_ns, woken_ns, on_thread, thread)
     elif woken_ns is not None and received is not None and thread is not None:
@@ -325,7 +326,8 @@ def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread:
             way.go("notify", way.at_ns, woken_ns, thread)
     if woken_ns is not None and woken_ns >= way.at_ns:
         # The node's own thread, even if it made no call that shows its number.
-        way.go("take", woken_ns, taken_ns, thread if thread is not None else UNKNOWN_THREAD)
+        thread = thread if thread is not None else UNKNOWN_THREAD
+        way.split("take", "deserialise", woken_ns, taken_ns, thread, passage.deserialise)
 
 
 def _hand_over(way: Way, received: Call, thread: int, until_ns: int, receiver: Process) -> bool:
