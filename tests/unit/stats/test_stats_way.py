@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 
 from lagometer.stats.cell.layers import edge_layers
 from lagometer.store import probes
-from lagometer.store.format import STAMPS_SCHEMA
 from tests.fixtures.ways import (
     CONDITION,
     NODE,
     RECEIVER,
     SENDER,
-    T0,
     Calls,
+    adapters_stamps,
     call,
     data,
     dds_receiver,
@@ -256,16 +255,7 @@ def test_stamps_of_the_message_before_are_not_taken_for_this_ones() -> None:
 
 
 def test_what_adapters_stamped_is_a_layer_within_another() -> None:
-    rows = [
-        ("source→sink", 0, side, layer, end, T0 + at, None)
-        for side, layer, end, at in (
-            ("sender", "serialise", False, 15),
-            ("sender", "serialise", True, 20),
-            ("receiver", "deserialise", False, 175),
-            ("receiver", "deserialise", True, 185),
-        )
-    ]
-    stamps = pl.DataFrame(rows, schema=STAMPS_SCHEMA, orient="row")
+    stamps = adapters_stamps(("sender", "serialise", 15, 20), ("receiver", "deserialise", 175, 185))
     found = spans(layers(dds_sender(), dds_receiver(), 200, stamps))
     assert found[1:4] == [("send_path", 10, 15), ("serialise", 15, 20), ("send_path", 20, 30)]
     assert found[-4:-1] == [("take", 170, 175), ("deserialise", 175, 185), ("take", 185, 190)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lagometer.store import probes
-from tests.fixtures.ways import NODE, SENDER, Calls, call, layers, spans
+from tests.fixtures.ways import NODE, SENDER, Calls, adapters_stamps, call, layers, spans
 
 ENVELOPE = {"kind": probes.BY_ENVELOPE, "stream": 0, "sequence": 0}
 IO = 9  # a thread of the middleware
@@ -59,6 +59,14 @@ def test_threads_that_wake_each_other_by_eventfds_hand_over(receives: int) -> No
         ("notify", 90, 95),
         ("take", 95, 100),
     ]
+
+
+def test_what_adapters_stamped_is_a_layer_within_another() -> None:
+    """As of RustDDS, which the adapter serialises for, and whose calls the probe does not know."""
+    stamps = adapters_stamps(("sender", "serialise", 3, 6), ("receiver", "deserialise", 96, 98))
+    found = spans(layers(*by_io_threads(), 100, stamps, own={"woken_ns": 95}, names=NODES))
+    assert found[:3] == [("send_path", 0, 3), ("serialise", 3, 6), ("send_path", 6, 10)]
+    assert found[-3:] == [("take", 95, 96), ("deserialise", 96, 98), ("take", 98, 100)]
 
 
 def test_an_eventfd_that_another_thread_reads_hands_nothing_over() -> None:
