@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 
 #include "errors.hpp"
+#include "layer_notes.hpp"
 #include "objects.hpp"
 
 namespace lagometer::cyclonedds {
@@ -228,7 +230,7 @@ void Writer::enable() {
   writer_ = Entity(dds_create_writer(participant_, topic_.get(), qos_.get(), listener.get()),
                    "making a writer on " + topic_name_);
   lends_ = type_.is_fixed() && shared_memory::lends(writer_.get());
-  if (!stamped_) return;
+  if (stamped_layers_ == 0) return;
   dds_guid_t guid;
   check(dds_get_guid(writer_.get(), &guid), "asking for the writer's GUID on " + topic_name_);
   id_ = id_of_guid(guid.v);
@@ -260,7 +262,7 @@ void Writer::discard(lagometer_message&) noexcept {
 
 lagometer_status Writer::commit(lagometer_message& message) {
   if (type_.is_keyed()) message_->set_instance(message.instance);
-  const bool stamped = stamped_ && has_stamps(message);
+  const bool stamped = stamped_layers_ != 0 && has_stamps(message);
   const dds_return_t status = stamped ? write_stamped(message) : dds_write(writer_.get(), sample_);
   if (status == DDS_RETCODE_TIMEOUT) return LAGOMETER_REJECTED;
   if (in_shared_memory_ && status == DDS_RETCODE_OUT_OF_RESOURCES) return LAGOMETER_REJECTED;  // as in borrow()
@@ -274,12 +276,11 @@ dds_return_t Writer::write_stamped(lagometer_message& message) {
   const dds_time_t source_time = std::max(dds_time(), last_source_time_ + 1);
   last_source_time_ = source_time;
   message.key = {.writer_id = id_, .middleware_sequence = 0, .source_time_ns = source_time};
-  message.stamps.count = 0;
-  lagometer_stamp_list stamps{};
-  add_stamp(stamps, stamp_of(LAGOMETER_LAYER_WRITE));
+  const LayerNotes notes(LAGOMETER_LAYER_SERIALISE, (stamped_layers_ & LAGOMETER_STAMPS_SERIALISE) != 0);
+  const lagometer_stamp entered = stamp_of(LAGOMETER_LAYER_WRITE);
   const dds_return_t status = dds_write_ts(writer_.get(), sample_, source_time);
-  add_stamp(stamps, stamp_of(LAGOMETER_LAYER_WRITE | LAGOMETER_LAYER_END));
-  message.stamps = stamps;
+  const lagometer_stamp left = stamp_of(LAGOMETER_LAYER_WRITE | LAGOMETER_LAYER_END);
+  add_stamps(message.stamps, (stamped_layers_ & LAGOMETER_STAMPS_WRITE) != 0, entered, notes.find(sample_), left);
   return status;
 }
 
@@ -345,7 +346,9 @@ void Reader::enable() {
 lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken) {
   const uint32_t limit = std::min(max, kBatch);
   if (in_place_) std::fill(pointers_.begin(), pointers_.end(), nullptr);
-  const bool stamped = stamped_ && max > 0 && has_stamps(*samples);
+  const bool stamped = stamped_layers_ != 0 && max > 0 && has_stamps(*samples);
+  std::optional<LayerNotes> notes;
+  if (stamped) notes.emplace(LAGOMETER_LAYER_DESERIALISE, (stamped_layers_ & LAGOMETER_STAMPS_DESERIALISE) != 0);
   const lagometer_stamp entered = stamped ? stamp_of(LAGOMETER_LAYER_TAKE) : lagometer_stamp{};
   const dds_return_t count = dds_take(reader_.get(), pointers_.data(), infos_.data(), limit, limit);
   const lagometer_stamp left = stamped ? stamp_of(LAGOMETER_LAYER_TAKE | LAGOMETER_LAYER_END) : lagometer_stamp{};
@@ -356,9 +359,8 @@ lagometer_status Reader::take(lagometer_sample* samples, uint32_t stride, uint32
     show(sample, index);
     if (!stamped) continue;
     sample.writer_id = id_of(infos_[index].publication_handle);
-    sample.stamps.count = 0;
-    add_stamp(sample.stamps, entered);
-    add_stamp(sample.stamps, left);
+    const bool call = (stamped_layers_ & LAGOMETER_STAMPS_TAKE) != 0;
+    add_stamps(sample.stamps, call, entered, notes->find(pointers_[index]), left);
   }
   return LAGOMETER_OK;
 }

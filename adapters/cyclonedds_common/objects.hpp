@@ -123,11 +123,11 @@ using Listener = std::unique_ptr<dds_listener_t, void (*)(dds_listener_t*)>;
 
 class Writer : Endpoint {
  public:
-  // Serialising happens inside write; only the adapter's own sertype could separate the two.
-  static constexpr uint64_t kStampedLayers = LAGOMETER_STAMPS_WRITE;
+  static constexpr uint64_t kStampedLayers =
+      LAGOMETER_STAMPS_WRITE | (notes_serialising ? LAGOMETER_STAMPS_SERIALISE : 0);
 
   Writer(Node& node, const lagometer_endpoint_config& config);
-  void ask_for_stamps(uint64_t layers) noexcept { stamped_ = layers != 0; }
+  void ask_for_stamps(uint64_t layers) noexcept { stamped_layers_ = layers; }
   void enable();
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
   lagometer_status commit(lagometer_message& message);
@@ -149,7 +149,7 @@ class Writer : Endpoint {
   lagometer_region regions_[LAGOMETER_REGIONS_MAX] = {};
   void* sample_ = nullptr;  // the borrowed message as the library knows it
   Entity writer_;
-  bool stamped_ = false;
+  uint64_t stamped_layers_ = 0;
   uint64_t id_ = 0;  // identifies it to readers, with stamps
   dds_time_t last_source_time_ = 0;
   bool lends_ = false;  // messages are in shared memory while they are written
@@ -157,13 +157,14 @@ class Writer : Endpoint {
 
 class Reader : Endpoint {
  public:
-  static constexpr uint64_t kStampedLayers = LAGOMETER_STAMPS_TAKE;
+  static constexpr uint64_t kStampedLayers =
+      LAGOMETER_STAMPS_TAKE | (notes_serialising ? LAGOMETER_STAMPS_DESERIALISE : 0);
 
   Reader(Node& node, const lagometer_endpoint_config& config);
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
-  void ask_for_stamps(uint64_t layers) noexcept { stamped_ = layers != 0; }
+  void ask_for_stamps(uint64_t layers) noexcept { stamped_layers_ = layers; }
   void enable();
   lagometer_status take(lagometer_sample* samples, uint32_t stride, uint32_t max, uint32_t& taken);
   void release(lagometer_sample* samples, uint32_t stride, uint32_t count) noexcept;
@@ -191,7 +192,7 @@ class Reader : Endpoint {
     dds_instance_handle_t handle;
     uint64_t id;
   };
-  bool stamped_ = false;
+  uint64_t stamped_layers_ = 0;
   std::array<KnownWriter, 16> known_writers_{};
   size_t next_known_ = 0;
   bool in_place_ = false;        // samples stay in shared memory until they are released

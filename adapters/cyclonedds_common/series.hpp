@@ -14,6 +14,13 @@ namespace lagometer::cyclonedds {
 
 inline constexpr char adapter_name[] = LAGOMETER_ADAPTER_NAME;
 
+/// Whether the series notes when the library serialises and deserialises (layer_notes.hpp).
+#ifdef LAGOMETER_CYCLONEDDS_NOTES_SERIALISING
+inline constexpr bool notes_serialising = true;
+#else
+inline constexpr bool notes_serialising = false;
+#endif
+
 /// The vendor's default (manual of the series, "Configuration guide").
 const char* participant_index_default() noexcept;
 

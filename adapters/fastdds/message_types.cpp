@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cdr.hpp"
-#include "layers.hpp"
+#include "layer_notes.hpp"
 
 namespace lagometer::fastdds {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "guid.hpp"
-#include "layers.hpp"
+#include "layer_notes.hpp"
 #include "qos.hpp"
 
 namespace lagometer::fastdds {
@@ -110,14 +110,8 @@ uint32_t Reader::take_stamped(Loan& loan, lagometer_sample* samples, uint32_t st
   const uint32_t count = show_all(loan, samples, stride, begin);
   const bool take = (stamped_layers_ & LAGOMETER_STAMPS_TAKE) != 0;
   for (uint32_t index = 0; index < count; ++index) {
-    lagometer_stamp_list& stamps = sample_at(samples, stride, begin + index).stamps;
-    stamps.count = 0;
-    if (take) add_stamp(stamps, entered);
-    if (const LayerNotes::Note* note = notes.find(loan.samples.buffer()[static_cast<int32_t>(index)])) {
-      add_stamp(stamps, note->begin);
-      add_stamp(stamps, note->end);
-    }
-    if (take) add_stamp(stamps, left);
+    const void* const data = loan.samples.buffer()[static_cast<int32_t>(index)];
+    add_stamps(sample_at(samples, stride, begin + index).stamps, take, entered, notes.find(data), left);
   }
   return count;
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "guid.hpp"
-#include "layers.hpp"
+#include "layer_notes.hpp"
 #include "qos.hpp"
 
 namespace lagometer::fastdds {
@@ -142,12 +142,7 @@ lagometer_status Writer::publish_stamped(void* sample, lagometer_message& messag
   message.key = {.writer_id = writer_id(identity.writer_guid()),
                  .middleware_sequence = identity.sequence_number().to64long(),
                  .source_time_ns = 0};
-  if ((stamped_layers_ & LAGOMETER_STAMPS_WRITE) != 0) add_stamp(message.stamps, begin);
-  if (const LayerNotes::Note* note = notes.find(sample)) {
-    add_stamp(message.stamps, note->begin);
-    add_stamp(message.stamps, note->end);
-  }
-  if ((stamped_layers_ & LAGOMETER_STAMPS_WRITE) != 0) add_stamp(message.stamps, end);
+  add_stamps(message.stamps, (stamped_layers_ & LAGOMETER_STAMPS_WRITE) != 0, begin, notes.find(sample), end);
   return LAGOMETER_OK;
 }
 

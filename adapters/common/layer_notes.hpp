@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this adapter's types note about their own work: Fast DDS calls them inside write() and take(), on the caller's
-// thread.
+// When a message is serialised or deserialised, by code that the middleware calls back within its own call that writes
+// or takes, on the caller's thread.
 #pragma once
 
 #include <array>
@@ -8,9 +8,9 @@
 
 #include "layer_stamps.hpp"
 
-namespace lagometer::fastdds {
+namespace lagometer {
 
-/// Listens to the types on this thread while it exists. A write() may deliver to a reader of this process, whose
+/// Listens to such code on this thread while it exists. A write() may deliver to a reader of this process, whose
 /// listener takes and writes in turn. Then the inner object listens, and afterwards the outer one again.
 class LayerNotes {
  public:
@@ -47,7 +47,7 @@ class LayerNotes {
   std::array<Note, kNotesMax> notes_;  // only the first count_ are used
 };
 
-/// Marks a type's work on a sample. Costs only one check if nobody listens.
+/// Marks such code's work on a sample. Costs only one check if nobody listens.
 class LayerWork {
  public:
   LayerWork(uint32_t layer, const void* data) noexcept {
@@ -68,4 +68,16 @@ class LayerWork {
 
 inline thread_local LayerNotes* LayerNotes::current_ = nullptr;
 
-}  // namespace lagometer::fastdds
+/// Writes a message's stamps: of the middleware's call, if requested, and of the work within it, if it was noted.
+inline void add_stamps(lagometer_stamp_list& stamps, bool call, const lagometer_stamp& entered,
+                       const LayerNotes::Note* note, const lagometer_stamp& left) noexcept {
+  stamps.count = 0;
+  if (call) add_stamp(stamps, entered);
+  if (note != nullptr) {
+    add_stamp(stamps, note->begin);
+    add_stamp(stamps, note->end);
+  }
+  if (call) add_stamp(stamps, left);
+}
+
+}  // namespace lagometer
