@@ -62,10 +62,12 @@ def require(name: str, available: bool, needs: str) -> None:
 _turn: list[int] = []  # the open lock of what is one for the whole machine
 
 
-def take_turn() -> None:
-    """Waits until no other test that runs meanwhile has a RouDi; `end_turn` lets the next one."""
+def take_turn(name: str) -> None:
+    """Waits until no other test that runs meanwhile has what is one for the machine; `end_turn` lets the next
+    one. A test takes at most one turn."""
     if not _turn:
-        _turn.append(os.open(ROOT / "build" / "roudi-of-tests.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC))
+        lock = ROOT / "build" / f"{name}-of-tests.lock"
+        _turn.append(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC))
         fcntl.flock(_turn[0], fcntl.LOCK_EX)
 
 
@@ -78,7 +80,9 @@ def end_turn() -> None:
 def need(name: str) -> None:
     """Skips the test, or fails it, unless this machine has `name`: a right, an adapter, or a program."""
     if name in ROUDIS:
-        take_turn()
+        take_turn("roudi")
+    if name == "cpu-groups":  # tests look at all control groups of lagometer
+        take_turn(name)
     if name in _RIGHTS:
         obstacle = _RIGHTS[name]()
         require(name, not obstacle, obstacle)
