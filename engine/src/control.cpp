@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
@@ -53,10 +54,11 @@ Command command_in(const std::string& line) {
 Control::Control() {
   std::signal(SIGPIPE, SIG_IGN);
   output_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 16);
-  if (output_ < 0) throw std::runtime_error("standard output is closed");
+  if (output_ < 0) throw std::runtime_error("standard output can't be copied: " + std::string(std::strerror(errno)));
   if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
     const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    dup2(nothing, STDOUT_FILENO);
+    if (dup2(nothing, STDOUT_FILENO) < 0)
+      throw std::runtime_error("standard output can't be replaced: " + std::string(std::strerror(errno)));
   }
 }
 

@@ -3,15 +3,32 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
 namespace lagometer::supervisor {
+
+/// Ends the child, and says why on its standard error.
+[[noreturn]] inline void refuse(const char* what) {
+  std::fprintf(stderr, "lagometer-supervisor: %s: %s\n", what, std::strerror(errno));
+  _exit(127);
+}
+
+/// In a child, after fork: what every process of a trial does first.
+inline void detach(pid_t supervisor) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) refuse("a program can't be made to end with it");
+  if (getppid() != supervisor) _exit(127);
+  sigset_t none;
+  sigemptyset(&none);
+  if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) refuse("signals can't be unblocked");
+}
 
 /// Enters before the program's first instruction, so that none of its threads is outside. `processes`: the group's file
 /// cgroup.procs, empty for no group. Ends the process if it can't enter: its figures would be those of no limit.

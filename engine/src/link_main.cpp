@@ -385,13 +385,14 @@ void say(const json& what) { std::cout << what.dump() << '\n' << std::flush; }
 
 int run(int count, char** words) {
   try {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail("prctl(PR_SET_PDEATHSIG)");
     prctl(PR_SET_TIMERSLACK, 1UL);
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigprocmask(SIG_BLOCK, &ends, nullptr);
     const int signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) fail("signalfd");
     Link link(parse(count, words));
     const sched_param priority{.sched_priority = kPriority};
     const bool realtime = sched_setscheduler(0, SCHED_FIFO, &priority) == 0;

@@ -264,7 +264,7 @@ void record(Recorder& recorder, Output& output, std::vector<PerfRing>& rings) {
 int run(int count, char** words) {
   try {
     if (count != 3) throw std::runtime_error("usage: lagometer-scheduler FD BYTES");
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) throw std::runtime_error("it can't be made to end with its parent");
     setpriority(PRIO_PROCESS, 0, kNice);
     const size_t bytes = std::stoull(words[2]);
     if (bytes < 2 * sizeof(Header)) throw std::runtime_error("BYTES is too small");

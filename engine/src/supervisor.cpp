@@ -36,6 +36,7 @@
 #include <system_error>
 #include <vector>
 
+#include "descriptors.hpp"
 #include "execute.hpp"
 #include "message_queues.hpp"
 #include "namespaces.hpp"
@@ -151,23 +152,18 @@ std::vector<pid_t> children() {
   return found;
 }
 
-/// In a child, after fork: what every process of a trial does first.
-void detach(pid_t supervisor) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != supervisor) _exit(127);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
 /// In the child, after fork: never returns.
 [[noreturn]] void become_companion(const CompanionCommand& companion, pid_t supervisor) {
   detach(supervisor);
   setsid();  // so that its own children can be ended with it
-  const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const int output = fcntl(companion.output, F_DUPFD_CLOEXEC, 1000);
-  if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(127);
-  close_range(3, ~0U, 0);
+  const int output = out_of_the_way(companion.output, "output", STDERR_FILENO);
+  place(output, STDERR_FILENO, "standard error");
+  place(output, STDOUT_FILENO, "standard output");
+  close_from(kRecords);  // leaves room for one more
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing < 0) refuse("/dev/null can't be opened");
+  place(nothing, STDIN_FILENO, "standard input");
+  close(nothing);
   std::signal(SIGPIPE, SIG_DFL);
   for (const auto& [name, value] : companion.environment) setenv(name.c_str(), value.c_str(), 1);
   execute(companion.arguments, companion.group);
@@ -176,17 +172,18 @@ void detach(pid_t supervisor) {
 /// In the child, after fork: never returns.
 [[noreturn]] void become(const WorkerCommand& worker, pid_t supervisor) {
   detach(supervisor);
-  // First move them up and out of the way, so that no source is overwritten before it is copied.
-  const int input = fcntl(worker.input, F_DUPFD, 1000);
-  const int output = fcntl(worker.output, F_DUPFD, 1000);
-  const int error = fcntl(worker.error, F_DUPFD, 1000);
-  const int records = worker.records < 0 ? -1 : fcntl(worker.records, F_DUPFD, 1000);
-  if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(error, 2) < 0) _exit(127);
+  const int error = out_of_the_way(worker.error, "standard error", STDERR_FILENO);
+  const int input = out_of_the_way(worker.input, "standard input", error);
+  const int output = out_of_the_way(worker.output, "standard output", error);
+  const int records = worker.records < 0 ? -1 : out_of_the_way(worker.records, "memory for records", error);
+  place(error, STDERR_FILENO, "standard error");
+  place(input, STDIN_FILENO, "standard input");
+  place(output, STDOUT_FILENO, "standard output");
   if (records >= 0) {
-    dup2(records, 3);
-    setenv("LAGOMETER_RECORDS_FD", "3", 1);
+    place(records, kRecords, "memory for records");
+    setenv("LAGOMETER_RECORDS_FD", std::to_string(kRecords).c_str(), 1);
   }
-  close_range(records >= 0 ? 4 : 3, ~0U, 0);
+  close_from(records >= 0 ? kFirstFree : kRecords);
   for (const auto& [name, value] : worker.environment) setenv(name.c_str(), value.c_str(), 1);
   execute(worker.arguments, worker.group);
 }
@@ -216,6 +213,7 @@ class Supervisor {
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, nullptr);
     const int signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) throw std::runtime_error("can't watch the workers: " + std::string(std::strerror(errno)));
     start_companions(true);
     awaiting_start_ = !companion_pids_.empty();
     if (!awaiting_start_) start_rest();
@@ -418,10 +416,16 @@ class Leaves {
   std::optional<SharedMemory> queues_;
 };
 
+/// signal: SIGKILL, or 0 to survive.
+void die_with_parent(int signal) {
+  if (prctl(PR_SET_PDEATHSIG, signal) == 0) return;
+  throw std::runtime_error("prctl(PR_SET_PDEATHSIG): " + std::string(std::strerror(errno)));
+}
+
 json what_leaves(const json& specification, bool isolated) {
   if (isolated) return json::object();
   // Standard input shows that the conductor has ended; if this process were killed with it, nobody would clean up.
-  prctl(PR_SET_PDEATHSIG, 0);
+  die_with_parent(0);
   return specification.value("leaves", json::object());
 }
 
@@ -433,7 +437,8 @@ int supervise(const json& specification, const Isolation& isolation, bool isolat
        {"pid", isolated},
        {"user_namespace", isolation.user_namespace},
        {"warnings", isolation.warnings}});
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+    throw std::runtime_error("prctl(PR_SET_CHILD_SUBREAPER): " + std::string(std::strerror(errno)));
   Leaves leaves(what_leaves(specification, isolated));
   prepare(specification);
   const auto lease_ms = specification.value("lease_ms", int64_t{0});
@@ -442,22 +447,17 @@ int supervise(const json& specification, const Isolation& isolation, bool isolat
   return 0;
 }
 
-void die_with(pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
-}
-
 /// The outer process waits; the inner one is process 1 of the private machine.
 int run_private(const json& specification) {
   Isolation isolation = enter_namespaces();
   const pid_t inner = fork();
   if (inner < 0) throw std::runtime_error("can't fork: " + std::string(std::strerror(errno)));
   if (inner == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    die_with_parent(SIGKILL);
     furnish(isolation);
     return supervise(specification, isolation, true);
   }
-  close_range(3, ~0U, 0);
+  close_from(kRecords);
   close(STDIN_FILENO);
   close(STDOUT_FILENO);
   int status = 0;
@@ -470,10 +470,11 @@ int run_private(const json& specification) {
 
 int run() {
   const pid_t parent = getppid();
-  die_with(parent);
   std::signal(SIGPIPE, SIG_IGN);
   setsid();  // the conductor handles Ctrl-C in the terminal
   try {
+    die_with_parent(SIGKILL);
+    if (getppid() != parent) return 1;
     const json specification = json::parse(read_line());
     const std::string network = specification.at("network").get<std::string>();
     if (network == "private") return run_private(specification);

@@ -23,6 +23,8 @@ OUTCOMES = {
     "rejected": "rejected",
     "duplicated": "duplicate",
     "unmatched": "unmatched",
+    "unanswered": "unanswered",
+    "unreachable": "unreachable",
 }
 Row = Mapping[str, Any]
 

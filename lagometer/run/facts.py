@@ -263,7 +263,7 @@ def edge_specs(
     joined = joined_ns or {}
     left_ns = {node.name: begin_ns + node.stop_ns for node in cell.graph.nodes if node.stop_ns}
     graph, traffic = cell.graph, cell.traffic
-    calls_ns = _calls_ns(graph, begin_ns)
+    calls_ns, waits_for, timed = _calls_ns(graph, begin_ns), _waits_for(graph), _timed(graph)
 
     def host_of(node: str) -> str:
         return cell.host_of.get(node, HERE)
@@ -298,9 +298,33 @@ def edge_specs(
             in_order=edge.stream not in graph.answered and traffic[edge.topic].instances <= 1,
             called=edge.topic in graph.service_of,
             calls_ns=calls_ns.get(edge.name),
+            waits_for=waits_for.get((edge.subscriber, edge.topic), ()),
+            timed=edge.stream in timed,
         )
         for edge in graph.edges()
     )
+
+
+def _waits_for(graph: Graph) -> dict[tuple[str, str], tuple[int, ...]]:
+    """Returns, by node and topic, the other readers of a rule that waits for each of its topics."""
+    return {
+        (rule.node, topic): tuple(
+            topics_read(graph, rule.node).index(other) for other in rule.reads if other != topic
+        )
+        for rule in graph.rules
+        if rule.trigger == "all"
+        for topic in rule.reads
+    }
+
+
+def _timed(graph: Graph) -> set[int]:
+    """Returns the streams that do not wait for a message."""
+    return {
+        graph.stream_number(rule.node, topic)
+        for rule in graph.rules
+        if rule.trigger in ("timer", "closed_loop")
+        for topic in rule.writes
+    }
 
 
 def _calls_ns(graph: Graph, begin_ns: int) -> dict[str, tuple[int, int]]:

@@ -53,6 +53,9 @@ class EdgeSpec:
     # Of requests, if the server or the client is not there all the time: from when until when calls of the
     # client belong to this server, even if it was not there. None: the service is never away.
     calls_ns: tuple[int, int] | None = None
+    # Other readers of the subscriber that need a new message, too, before it works (trigger `all`).
+    waits_for: tuple[int, ...] = ()
+    timed: bool = False  # its publisher publishes on a schedule, whatever it receives
 
     @property
     def is_whole(self) -> bool:

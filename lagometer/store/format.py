@@ -42,10 +42,11 @@ ARROW = "→"  # in the name of every edge, and of no chain
 PHASES = ("warm-up", "measure", "drain")
 OUTCOMES = (
     *("delivered", "lost", "overwritten", "censored", "rejected", "duplicate", "unmatched"),
-    "unanswered",
+    *("unanswered", "unreachable"),
 )
-# Rows that are no message of their own, or a call that nobody could answer: not in counts of messages sent.
-APART = ("duplicate", "unmatched", "unanswered")
+# Rows that are no message of their own, or a call that nobody could answer, or a message that nobody was
+# there to pass on: not in counts of messages sent.
+APART = ("duplicate", "unmatched", "unanswered", "unreachable")
 
 ROW_GROUP_ROWS = 1 << 18  # of a file's parts, which readers read in parallel
 
@@ -172,6 +173,7 @@ COUNTS = (
     "resent",
     "unmatched",
     "unanswered",
+    "unreachable",
 )
 LOST_ORDER = ("p50", "p90", "p99", "p999")  # of latency with lost messages counted as infinite
 LATENCY_ORDER = ("min", "p25", "p50", "p75", "p90", "p99", "p999", "max")

@@ -112,7 +112,8 @@ class ChainRow(Model):
     `whole`: from the first publish to the end of the last callback, with its parts. `half_round_trip`: of a
     chain that ends where it began. `age_mean_ns`: how old data is at its end, by the shortest and the longest
     path `age_best_ns` and `age_worst_ns`. `reaction`: from an event until the first callback that knows it.
-    `n`, `unanswered`: over all trials. `unanswered`: calls that were due while a service's server was away.
+    `n`, `unanswered`, `unreachable`: over all trials. `unanswered`: calls that were due while a service's
+    server was away. `unreachable`: messages that nobody was there to pass on. Neither is among `lost`.
     `join_first_message_ns`: from when a server or client that joined had created its endpoints until the
     first answer.
     """
@@ -134,6 +135,7 @@ class ChainRow(Model):
     reaction_p50_ns: float | None
     reaction_max_ns: float | None
     unanswered: int
+    unreachable: int
     join_first_message_ns: float | None
 
 

@@ -49,6 +49,7 @@ def chains(rows: pl.DataFrame, cells: Sequence[Cell]) -> list[ChainRow]:
             n=sum(row["n"] for row in trial_rows),
             lost=sum(row[name] or 0 for row in trial_rows for name in LOSSES),
             unanswered=sum(row.get("unanswered") or 0 for row in trial_rows),
+            unreachable=sum(row.get("unreachable") or 0 for row in trial_rows),
             **{name: _middle(row.get(name) for row in trial_rows) for name in FIGURES},
         )
         for (cell, chain), trial_rows in sorted(

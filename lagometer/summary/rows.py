@@ -21,6 +21,7 @@ _SUMMED = (
     "duplicated",
     "reordered",
     "corrupted",
+    "unreachable",
 )
 _FIGURES = (
     *(f"latency_{name}_ns" for name in ("min", "p50", "p90", "p99", "p999", "max", "mean")),

@@ -121,6 +121,12 @@ class Stays:
             last = self._threads.numbered(end_thread, side)
             self._add(layer, hop, (begin_ns, end_ns), first, last)
 
+    def in_bridge(self, taken: Hop, published: Hop) -> None:
+        """Adds the stay in a bridge between domains or adapters: the message is still on its way there."""
+        row, span_ns = self._threads.of_node(taken.receiver), (taken.taken_ns, published.publish_ns)
+        # The scheduler's records do not tell a bridge from another node.
+        self._add(COMMUNICATION, taken, span_ns, row, row, recorded_as=COMPUTATION)
+
     def in_node(self, taken: Hop, published: Hop) -> None:
         """Adds the stays from when a node took a message until it published the next one of the chain."""
         row = self._threads.of_node(taken.receiver)
@@ -148,7 +154,15 @@ class Stays:
             )
         )
 
-    def _add(self, layer: str, hop: Hop, span_ns: tuple[int, int], first: WayRow, last: WayRow) -> None:
+    def _add(
+        self,
+        layer: str,
+        hop: Hop,
+        span_ns: tuple[int, int],
+        first: WayRow,
+        last: WayRow,
+        recorded_as: str | None = None,
+    ) -> None:
         begin_ns, end_ns = (time_ns - self._begin_ns for time_ns in span_ns)
         if begin_ns == end_ns:
             return
@@ -161,7 +175,7 @@ class Stays:
                 end_ns=end_ns,
                 row=self._number(first),
                 end_row=self._number(last),
-                scheduler=self._shares.of(hop, layer, span_ns),
+                scheduler=self._shares.of(hop, recorded_as or layer, span_ns),
             )
         )
 

@@ -2,7 +2,8 @@
 """The ways of single messages: for each cell the slowest ones and a median one, thread by thread.
 
 If layers were measured, each stay is one of them. Otherwise only our own stamps show how long a message was
-under way (`communication`) and in a node (`computation`, `idle`; docs/methodology/chains.md).
+under way (`communication`) and in a node (`computation`, `idle`; docs/methodology/chains.md). In a bridge
+between domains or adapters it is under way in either case.
 """
 
 from __future__ import annotations
@@ -159,6 +160,7 @@ class TrialWays:
 
     def __init__(self, campaign: Campaign, cell: str, trial: int) -> None:
         self._cell = cell
+        self._bridges = _bridges(campaign, cell)
         self.hops = Hops(campaign.samples(cell, trial, COLUMNS))
         self._threads = Threads(_journal(campaign, (cell, trial)))
         self._layered = Layered(_read(campaign.layers_path(cell, trial)))
@@ -175,7 +177,11 @@ class TrialWays:
         stays = Stays(self._threads, self._shares, begin_ns)
         for place, hop in enumerate(hops):
             stays.under_way(hop, self._layered.of(hop))
-            if place + 1 < len(hops):
+            if place + 1 == len(hops):
+                continue
+            if hop.receiver in self._bridges:
+                stays.in_bridge(hop, hops[place + 1])
+            else:
                 stays.in_node(hop, hops[place + 1])
         if not hops:
             stays.unknown(edge, chosen.sequence, end_ns)
@@ -192,6 +198,12 @@ class TrialWays:
             rows=stays.rows,
             stays=stays.stays,
         )
+
+
+def _bridges(campaign: Campaign, cell: str) -> Mapping[str, str]:
+    """The nodes of a cell that forward messages to another domain or adapter, with their processes."""
+    listed = (each for each in campaign.manifest.get("cells", []) if each["id"] == cell)
+    return next((each.get("bridges") or {} for each in listed), {})
 
 
 def _read(path: Path) -> pl.DataFrame | None:

@@ -40,7 +40,7 @@ class Control:
         try:
             self._output = fcntl.fcntl(STDOUT, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
         except OSError as error:
-            raise ControlError("standard output is closed") from error
+            raise ControlError(f"standard output can't be copied: {error.strerror}") from error
         try:
             os.dup2(STDERR, STDOUT)
         except OSError:

@@ -104,7 +104,8 @@ export interface Interference {
  * `whole`: from the first publish to the end of the last callback, with its parts. `half_round_trip`: of a
  * chain that ends where it began. `age_mean_ns`: how old data is at its end, by the shortest and the longest
  * path `age_best_ns` and `age_worst_ns`. `reaction`: from an event until the first callback that knows it.
- * `n`, `unanswered`: over all trials. `unanswered`: calls that were due while a service's server was away.
+ * `n`, `unanswered`, `unreachable`: over all trials. `unanswered`: calls that were due while a service's
+ * server was away. `unreachable`: messages that nobody was there to pass on. Neither is among `lost`.
  * `join_first_message_ns`: from when a server or client that joined had created its endpoints until the
  * first answer.
  */
@@ -126,6 +127,7 @@ export interface ChainRow {
   reaction_p50_ns: number | null;
   reaction_max_ns: number | null;
   unanswered: number;
+  unreachable: number;
   join_first_message_ns: number | null;
 }
 

@@ -21,7 +21,11 @@ function chainsPart(report: Report): HTMLElement[] {
     ["reaction, longest", (each) => each.reaction_max_ns],
     ["first answer", (each) => each.join_first_message_ns],
   ];
-  const away = report.chains.some((each) => each.unanswered > 0);
+  const all: [string, (each: ChainRow) => number][] = [
+    ["unanswered", (each) => each.unanswered],
+    ["unreachable", (each) => each.unreachable],
+  ];
+  const away = all.filter(([, count]) => report.chains.some((each) => count(each) > 0));
   const shown = figures.filter(([, figure]) => report.chains.some((each) => figure(each) !== null));
   const rows = report.chains.map((each) =>
     element(
@@ -31,11 +35,11 @@ function chainsPart(report: Report): HTMLElement[] {
       element("td", {}, each.chain),
       numberCell(each.n.toLocaleString("en")),
       numberCell(each.lost.toLocaleString("en")),
-      ...(away ? [numberCell(each.unanswered.toLocaleString("en"))] : []),
+      ...away.map(([, count]) => numberCell(count(each).toLocaleString("en"))),
       ...shown.map(([, figure]) => numberCell(durationText(figure(each)))),
     ),
   );
-  const counts = ["n", "lost", ...(away ? ["unanswered"] : [])];
+  const counts = ["n", "lost", ...away.map(([name]) => name)];
   const heads = ["cell", "chain", ...counts, ...shown.map(([name]) => name)];
   const said =
     "From the first publishing to the end of the last callback. Communication, computation and idle " +

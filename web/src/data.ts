@@ -86,7 +86,8 @@ export interface Interval {
  * names its cell. `stopped` is what ended the cell of an adaptive campaign: precision, time or trials.
  * `trials_noisy` counts the valid trials that something external disturbed; `noise` says what.
  * `clock_bound_ns` is how far off each latency and response time may be whose two ends have separate clocks
- * (`clock_bound`: hard or narrow); null if they share one.
+ * (`clock_bound`: hard or narrow); null if they share one. `unreachable`, end to end: messages that nobody
+ * was there to pass on, not among `sent`.
  */
 export interface Row {
   cell: string;
@@ -107,6 +108,7 @@ export interface Row {
   duplicated: number | null;
   reordered: number | null;
   corrupted: number | null;
+  unreachable: number | null;
   latency_min_ns: number | null;
   latency_p50_ns: number | null;
   latency_p90_ns: number | null;

@@ -96,11 +96,18 @@ const FIGURES: Column[] = [
     durationText,
   ),
 ];
+const LOSSES = 3; // of them
 const WAKE = figure(
   "wake_p50_ns",
   "wake p50",
   "signalled → woken: how long the node's thread took to run",
   durationText,
+);
+const UNREACHABLE = figure(
+  "unreachable",
+  "unreachable",
+  "not among those sent: nobody was there to pass them on, as nodes had left or not yet joined",
+  countText,
 );
 const RATE = figure("rate_achieved_hz", "rate", "messages sent per second, as achieved", rateText);
 
@@ -120,13 +127,16 @@ function findingsColumn({ report }: Model): Column {
 /** Columns of the table: the factors that vary, then the figures. */
 export function columnsOf(model: Model, state: Pick<State, "eachTrial" | "allEdges">): Column[] {
   const woken = model.report.rows.some((row) => row.wake_p50_ns !== null);
+  const cutOff = model.report.rows.some((row) => (row.unreachable ?? 0) > 0);
   return [
     ...factorColumns(model),
     ...(state.allEdges ? [EDGE] : []),
     ...(state.eachTrial ? [TRIAL] : []),
     VERDICT,
     ...(model.report.findings.length > 0 ? [findingsColumn(model)] : []),
-    ...FIGURES,
+    ...FIGURES.slice(0, LOSSES),
+    ...(cutOff ? [UNREACHABLE] : []),
+    ...FIGURES.slice(LOSSES),
     ...(woken ? [WAKE] : []),
     RATE,
   ];

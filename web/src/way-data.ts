@@ -36,11 +36,11 @@ export interface StayShare {
  * A message's stay in one layer, in nanoseconds since the first publish. It begins on the row `row` and
  * ends on `end_row`: indices into `MessageWay.rows`, which differ if one thread hands over to another.
  *
- * `layer`: one of those of `layers: on`; or `communication`, from publish to taken if there are none;
- * `computation`, in a node between taken and publish; `idle`, after a callback until the one that uses its
- * data; `unattributed`. `edge` and `sequence`: of the message that was there; in a node, of the message
- * taken. `scheduler`: of the thread at its end; null if the scheduler was not recorded, or its data do not
- * cover the whole stay.
+ * `layer`: one of those of `layers: on`; or `communication`, from publish to taken if there are none, and in
+ * a bridge between domains or adapters; `computation`, in another node between taken and publish; `idle`,
+ * after a callback until the one that uses its data; `unattributed`. `edge` and `sequence`: of the message
+ * that was there; in a node, of the message taken. `scheduler`: of the thread at its end; null if the
+ * scheduler was not recorded, or its data do not cover the whole stay.
  */
 export interface Stay {
   layer: string;

@@ -7,7 +7,7 @@ import { reachOf, ticksOf } from "../src/forest-chart";
 import { ends, floorRatio, index, matches } from "../src/model";
 import { fromFragment, initialState, settle, toFragment, withCell } from "../src/state";
 import { axesOf, linesBy } from "../src/axes";
-import { passes, sorted, visibleRows, type Column } from "../src/table";
+import { columnsOf, passes, sorted, visibleRows, type Column } from "../src/table";
 
 function cell(adapter: string, payload: number, reliability: string): Cell {
   const factors = { adapter, payload_bytes: `${String(payload)} B`, reliability };
@@ -58,6 +58,19 @@ const report = {
   ],
 } as unknown as Report;
 const model = index(report);
+
+describe("the columns", () => {
+  it("have messages that nobody was there to pass on beside the lost ones, if there are any", () => {
+    const names = (cutOff: number | null): string[] => {
+      const some = rows.map((each) => ({ ...each, unreachable: cutOff, wake_p50_ns: null }));
+      const shown = index({ ...report, rows: some, findings: [] } as unknown as Report);
+      return columnsOf(shown, { eachTrial: false, allEdges: false }).map(({ id }) => id);
+    };
+    const place = names(3).indexOf("unreachable");
+    expect(names(3)[place - 1]).toBe("lost_share");
+    for (const none of [0, null]) expect(names(none)).not.toContain("unreachable");
+  });
+});
 
 describe("the choice", () => {
   it("starts where most cells are valid", () => {

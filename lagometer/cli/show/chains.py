@@ -42,7 +42,8 @@ def render_chains(rows: Sequence[ChainRow], console: Console) -> None:
         for heading, name in FIGURES.items()
         if any(getattr(row, name) is not None for row in rows)
     }
-    counts = ("n", "lost", "unanswered") if any(row.unanswered for row in rows) else ("n", "lost")
+    absences = (name for name in ("unanswered", "unreachable") if any(getattr(row, name) for row in rows))
+    counts = ("n", "lost", *absences)
     table = new_table()
     for heading in ("cell", "chain", *counts, *shown):
         table.add_column(heading, justify="left" if heading in ("cell", "chain") else "right")

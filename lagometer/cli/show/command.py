@@ -17,6 +17,7 @@ from lagometer.cli.show.figures import (
     IMPORTED_FIGURES,
     figures,
     named_figures,
+    names_of,
     new_table,
     print_wide,
 )
@@ -329,13 +330,14 @@ def _wide(rows: list[Row]) -> Table:
         table.add_column("#", justify="right")
     if edges:
         table.add_column("edge")
-    imported = _imported(rows)
-    for name in IMPORTED_FIGURES if imported else FIGURES:
+    names = names_of(rows, IMPORTED_FIGURES if _imported(rows) else FIGURES)
+    for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         identity = [escape(row["cell"] + mark(row["findings"]))]
         identity += [str(row["trial"])] * trials + [escape(row["edge"])] * edges
-        table.add_row(*identity, *figures(row, imported).values())
+        shown = figures(row)
+        table.add_row(*identity, *(shown[name] for name in names))
     return table
 
 
@@ -350,15 +352,15 @@ def _stacked(rows: list[Row], width: int) -> Table:
 
     from lagometer.cli.show.findings import mark
 
-    imported = _imported(rows)
-    names = IMPORTED_FIGURES if imported else ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max")
+    few = IMPORTED_FIGURES if _imported(rows) else ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max")
+    names = names_of(rows, few)
     grid = new_table()
     grid.show_header = False
     grid.add_column(overflow="fold")
     for row in rows:
         trial = f" #{row['trial']}" if row["trial"] else ""
         edge = "" if row["edge"] == "end-to-end" else f" {row['edge']}"
-        shown = figures(row, imported)
+        shown = figures(row)
         text = named_figures([(name, shown[name]) for name in names], width)
         name = escape(row["cell"] + trial + edge + mark(row["findings"]))
         grid.add_row(f"[bold]{name}[/]\n{text}")

@@ -80,6 +80,7 @@ def named_figures(named_texts: Sequence[tuple[str, str]], width: int) -> str:
 
 # The cost is next to the latency, since busy polling would win every table otherwise.
 LOSSES = ("lost", "overwritten", "censored", "rejected")
+UNREACHABLE = "unreachable"
 FIGURES = ("n", "lost", "p50", "CPU/msg", "p90", "p99", "max", "blocked p50", "rate")
 # Many tools report only the moments, and no cost.
 IMPORTED_FIGURES = ("n", "lost", "min", "mean", "sd", "p50", "p90", "p99", "max")
@@ -102,16 +103,25 @@ def within(row: Row) -> str:
     return f" ± {duration_text(bound_ns)}" + (" (below its bound)" if is_below else "")
 
 
-def figures(row: Row, imported: bool = False) -> dict[str, str]:
-    """The figures of one row for people, by the names in FIGURES, or in IMPORTED_FIGURES.
+def names_of(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
+    """These names of figures, with `unreachable` after `lost` if any row has such messages."""
+    shown = list(names)
+    if any(row.get(UNREACHABLE) for row in rows):
+        shown.insert(shown.index("lost") + 1, UNREACHABLE)
+    return shown
+
+
+def figures(row: Row) -> dict[str, str]:
+    """The figures of one row for people, by the names in FIGURES and IMPORTED_FIGURES, and `unreachable`.
 
     `lost` sums up LOSSES, `-` if another tool reported none of them.
     """
     losses = [row[name] for name in LOSSES if row[name] is not None]
     rate = row["rate_achieved_hz"]
-    shown = {
+    return {
         "n": str(row["n"]),
         "lost": str(sum(losses)) if losses else "-",
+        UNREACHABLE: str(row.get(UNREACHABLE) or 0),
         "p50": duration_text(row["latency_p50_ns"]) + within(row) + (GROWS if grows(row) else ""),
         "CPU/msg": duration_text(row["cpu_per_message_ns"]),
         **{
@@ -121,7 +131,6 @@ def figures(row: Row, imported: bool = False) -> dict[str, str]:
         "blocked p50": duration_text(row["blocked_p50_ns"]),
         "rate": "-" if rate is None else f"{rate:.4g} Hz" if rate < 10_000 else f"{rate / 1000:.4g} kHz",
     }
-    return {name: shown[name] for name in (IMPORTED_FIGURES if imported else FIGURES)}
 
 
 def with_interval(value_ns: float | None, low_ns: float | None, high_ns: float | None) -> str:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that were away: chains that a node has left, and calls of a service whose server, or client, starts
-late, leaves or restarts.
+"""Calls of a service whose server, or client, starts late, leaves or restarts.
 
 A call that was due while nobody could answer it is *unanswered*: before the first call that this server took
 from this client, or after the last. It stays so if the middleware kept it until a server came, which then
@@ -9,7 +8,7 @@ answered: how long that took says when the server came, and nothing about the mi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,23 +22,6 @@ from lagometer.store.records import Records
 def is_partial(edge: EdgeSpec) -> bool:
     """Whether it belongs to a service, and one of its ends is not there all the time."""
     return edge.called and (edge.joined_ns is not None or edge.leaves)
-
-
-def is_cut(ways: Iterable[EdgeSpec], stream: int, last: EdgeSpec) -> bool:
-    """Whether every way on which messages of this stream come to the last edge's end meets a node that left
-    for good. Then nothing that arrived wherever it went is still under way.
-
-    Times can't tell: a node that is about to leave still passes on what came just after its time.
-    """
-    open_ways = [edge for edge in ways if edge.receiver_left_ns is None]
-    if last not in open_ways:
-        return True
-    reached: set[str] = set()
-    while True:
-        more = {edge.receiver for edge in open_ways if edge.stream == stream or edge.sender in reached}
-        if more <= reached:
-            return last.stream != stream and last.sender not in reached
-        reached |= more
 
 
 def due_ns(sent: Records) -> Times:

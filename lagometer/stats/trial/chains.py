@@ -15,15 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from lagometer.stats.trial.absence import is_cut, is_partial
+from lagometer.stats.trial.absence import is_partial
+from lagometer.stats.trial.reach import anyone_away, is_cut, shut_for_good, unreachable
 from lagometer.stats.trial.rows import (
     CENSORED,
     DELIVERED,
     SEVERITY,
     UNANSWERED,
     UNKNOWN_NS,
+    UNREACHABLE,
     ChainParts,
     Codes,
     EdgeRows,
@@ -32,7 +33,7 @@ from lagometer.stats.trial.rows import (
     overtaken,
     worst_codes,
 )
-from lagometer.stats.trial.sent import NOWHERE, Index, SentTable
+from lagometer.stats.trial.sent import NOWHERE, Index, SentTable, cause_on
 from lagometer.store.facts import ChainSpec, EdgeSpec, TrialFacts
 from lagometer.store.records import Records
 
@@ -48,7 +49,7 @@ class _Way:
 
 def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> EdgeRows:
     """One row for each message taken at the chain's end that has a cause on its first edge, and one for each
-    message of the first edge that was lost on the way.
+    message of the first edge that was lost on the way, or that nobody was there to pass on.
 
     A message that a node did not pass on by design, because it samples the newest, was not lost and has no
     row.
@@ -59,7 +60,7 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
     specs = [facts.edges[number] for number in numbers]
     forwarded = [spec.name in chain.forwarded for spec in specs]
     way = _follow(edges, specs, table, forwarded)
-    absent, outcome = _absent(edges, specs, table, way.first)
+    absent, outcome = _absent(edges, specs, table, way.first, facts.edges)
     last = edges[-1]
     late = overtaken(table.records["sequence"][way.first], np.zeros(len(way.first), dtype=np.int64))
     unknown = np.full(len(absent), UNKNOWN_NS, dtype=np.int64)
@@ -130,34 +131,6 @@ def started_ns(received: Records) -> Times:
     return started
 
 
-def cause_on(table: SentTable, messages: Index, stream: int) -> Index:
-    """For each message, its cause on this stream; NOWHERE if it has none there."""
-    records = table.records[messages]
-    indices = np.full(len(messages), NOWHERE, dtype=np.int64)
-    single = np.flatnonzero((records["cause_count"] == 1) & (records["cause_stream"] == stream))
-    indices[single] = table.locate(records["cause_stream"][single], records["cause_sequence"][single])
-    several = np.flatnonzero(records["cause_count"] > 1)
-    if len(several):
-        begin, end = table.span(stream)
-        by_message = np.full(len(table.records), NOWHERE, dtype=np.int64)
-        listed, causes = _listed(table, stream)
-        by_message[listed] = causes
-        indices[several] = by_message[messages[several]]
-        indices[several] = np.where(
-            (indices[several] >= begin) & (indices[several] < end), indices[several], NOWHERE
-        )
-    return indices
-
-
-def _listed(table: SentTable, stream: int) -> tuple[Index, Index]:
-    """Messages with several causes, one of which is on this stream, and that cause."""
-    exploded = table.causes.explode("causes").unnest("causes")
-    on_stream = exploded.filter(exploded["stream"] == stream)
-    streams: npt.NDArray[np.uint32] = on_stream["stream"].to_numpy()
-    sequences: npt.NDArray[np.uint64] = on_stream["sequence"].to_numpy()
-    return on_stream["message"].to_numpy(), table.locate(streams, sequences)
-
-
 def _arrivals(edge: EdgeRows, messages: int) -> Index:
     """For each message, its index in `received`; NOWHERE if not taken, and for the index after the last."""
     arrivals = np.full(messages + 1, NOWHERE, dtype=np.int64)
@@ -167,11 +140,15 @@ def _arrivals(edge: EdgeRows, messages: int) -> Index:
 
 
 def _absent(
-    edges: Sequence[EdgeRows], specs: Sequence[EdgeSpec], table: SentTable, reached: Index
+    edges: Sequence[EdgeRows],
+    specs: Sequence[EdgeSpec],
+    table: SentTable,
+    reached: Index,
+    all_specs: Sequence[EdgeSpec],
 ) -> tuple[Index, Codes]:
     """The messages of the first edge that did not reach the end, and what happened to each: the worst outcome
-    of any message based on it, or that it is still under way. A call to a server that left before it replied
-    is unanswered."""
+    of any message based on it, that it is still under way, or that nobody was there to pass it on. A call to
+    a server that left before it replied is unanswered."""
     count, streams = len(table.records), [spec.stream for spec in specs]
     origin = np.full(count + 1, NOWHERE, dtype=np.int64)
     begin, end = table.span(streams[0])
@@ -191,10 +168,15 @@ def _absent(
     weight = severity[begin + missing]
     newest = int(reached.max()) - begin if len(reached) else NOWHERE
     under_way = (weight == 0) & (missing > newest)
-    if newest != NOWHERE and is_cut(specs, streams[0], specs[-1]):
+    if newest != NOWHERE and is_cut(specs, streams[0], specs[-1], shut_for_good(all_specs)):
         under_way[:] = False
-    counted = (weight > 0) | under_way
-    outcome = np.where(under_way, CENSORED, worst_codes(weight))
+    cut_off = np.zeros(len(missing), dtype=np.bool_)
+    if anyone_away(all_specs):
+        ways = list(zip(specs, edges, strict=True))
+        found = unreachable(ways, {specs[-1].name}, table, all_specs, origin)
+        cut_off = found[begin + missing] & (weight == 0) & ~under_way
+    counted = (weight > 0) | under_way | cut_off
+    outcome = np.where(under_way, CENSORED, np.where(cut_off, UNREACHABLE, worst_codes(weight)))
     if is_partial(specs[0]):  # only a call that this server took, or was to take, has a row here
         own = np.zeros(end - begin, dtype=np.bool_)
         own[edges[0].sent[edges[0].sent != NOWHERE] - begin] = True

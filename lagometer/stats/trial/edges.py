@@ -7,15 +7,17 @@ docs/methodology/messages.md the definitions. A message that did not arrive is a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from lagometer.stats.trial.absence import after_kept_calls, connected, each_call_once, is_cut, is_partial
+from lagometer.stats.trial.absence import after_kept_calls, connected, each_call_once, is_partial
 from lagometer.stats.trial.chains import chain_rows
 from lagometer.stats.trial.clocks import Times, clock_offsets
+from lagometer.stats.trial.reach import anyone_away, is_cut, shut_for_good, unreachable
 from lagometer.stats.trial.rows import (
     CENSORED,
     DELIVERED,
@@ -27,6 +29,7 @@ from lagometer.stats.trial.rows import (
     UNANSWERED,
     UNKNOWN_NS,
     UNMATCHED,
+    UNREACHABLE,
     Codes,
     EdgeRows,
     codes,
@@ -158,8 +161,8 @@ def _first_of_each(sequences: npt.NDArray[np.uint64]) -> Mask:
 
 def _end_to_end(rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> list[EdgeRows]:
     """One row per message taken at a sink, with its root; one per root that did not reach a sink."""
-    parts: list[EdgeRows] = []
-    after_kept = after_kept_calls(rows, table)
+    parts: dict[int, EdgeRows] = {}
+    after_kept, shut = after_kept_calls(rows, table), shut_for_good(facts.edges)
     for last, (edge, part) in enumerate(zip(facts.edges, rows, strict=True)):
         if edge.name not in facts.sink_edges:
             continue
@@ -170,24 +173,58 @@ def _end_to_end(rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -
         by_taking = np.argsort(part.taken[arrived], kind="stable")
         arrived, roots = arrived[by_taking], roots[by_taking]
         late = overtaken(table.records["sequence"][roots], table.streams[roots].astype(np.int64))
-        absent, outcome = _absent(last, rows, table, facts, roots)
-        parts.append(
-            EdgeRows(
-                name=form.END_TO_END,
-                sent=np.concatenate((roots, absent)),
-                taken=np.concatenate((part.taken[arrived], np.full(len(absent), NOWHERE, dtype=np.int64))),
-                outcome=np.concatenate((codes(DELIVERED, len(roots)), outcome)),
-                reordered=np.concatenate((late, np.zeros(len(absent), dtype=np.bool_))),
-                received=part.received,
-                payload_bytes=edge.payload_bytes,
-                receiver_clock=edge.receiver_clock,
-            )
+        absent, outcome = _absent(last, rows, table, facts, roots, shut)
+        parts[last] = EdgeRows(
+            name=form.END_TO_END,
+            sent=np.concatenate((roots, absent)),
+            taken=np.concatenate((part.taken[arrived], np.full(len(absent), NOWHERE, dtype=np.int64))),
+            outcome=np.concatenate((codes(DELIVERED, len(roots)), outcome)),
+            reordered=np.concatenate((late, np.zeros(len(absent), dtype=np.bool_))),
+            received=part.received,
+            payload_bytes=edge.payload_bytes,
+            receiver_clock=edge.receiver_clock,
         )
-    return parts
+    return [*parts.values(), *_cut_off(parts, rows, table, facts)]
+
+
+def _cut_off(
+    parts: Mapping[int, EdgeRows], rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts
+) -> Iterator[EdgeRows]:
+    """For each node where chains end, the roots that nobody was there to pass on; parts: by last edge.
+
+    Several edges may lead there, such as of a relay and of the one that takes its place: a root that has a
+    row by one of them is not cut off.
+    """
+    ends: dict[str, list[int]] = {}
+    for last in parts if anyone_away(facts.edges) else ():
+        ends.setdefault(facts.edges[last].receiver, []).append(last)
+    for lasts in ends.values():
+        places = sorted({place for last in lasts for place in _leading_to(last, facts)})
+        ways = [(facts.edges[place], rows[place]) for place in places]
+        names = {facts.edges[last].name for last in lasts}
+        found = unreachable(ways, names, table, facts.edges, table.root)
+        for last in lasts:
+            found[parts[last].sent] = False
+        arrived = [parts[last].sent[parts[last].outcome == DELIVERED] for last in lasts]
+        begun = np.unique(table.streams[np.concatenate(arrived)])  # the others are never the first cause here
+        roots = np.flatnonzero(found & np.isin(table.streams, begun))
+        first = parts[lasts[0]]
+        yield replace(
+            first,
+            sent=roots,
+            taken=np.full(len(roots), NOWHERE, dtype=np.int64),
+            outcome=codes(UNREACHABLE, len(roots)),
+            reordered=np.zeros(len(roots), dtype=np.bool_),
+        )
 
 
 def _absent(
-    last: int, rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts, arrived: Index
+    last: int,
+    rows: Sequence[EdgeRows],
+    table: SentTable,
+    facts: TrialFacts,
+    arrived: Index,
+    shut: frozenset[str],
 ) -> tuple[Index, Codes]:
     """The roots that did not reach the sink through this last edge, and what happened to each.
 
@@ -217,8 +254,8 @@ def _absent(
         under_way = (weight == 0) & (missing > newest)
         if is_partial(facts.edges[last]) and facts.edges[last].leaves:
             under_way[:] = False  # the edge to whoever took its place has them
-        ways = (facts.edges[number] for number in upstream)
-        if newest != NOWHERE and is_cut(ways, stream, facts.edges[last]):
+        ways = [facts.edges[number] for number in upstream]
+        if newest != NOWHERE and is_cut(ways, stream, facts.edges[last], shut):
             under_way[:] = False
         counted = (weight > 0) | under_way
         messages_absent.append(begin + missing[counted])

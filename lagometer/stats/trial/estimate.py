@@ -211,7 +211,10 @@ def _counts(measured: pl.DataFrame) -> dict[str, object]:
     }
 
 
-_OUTCOMES_COUNTED = ("lost", "overwritten", "censored", "rejected", "unmatched", "unanswered")
+_OUTCOMES_COUNTED = (
+    *("lost", "overwritten", "censored", "rejected", "unmatched"),
+    *("unanswered", "unreachable"),
+)
 
 
 def _tally(frame: pl.DataFrame, column: str) -> dict[str, int]:

@@ -15,7 +15,9 @@ from lagometer.store.records import Records
 
 Codes = npt.NDArray[np.int8]
 Times = npt.NDArray[np.int64]
-DELIVERED, LOST, OVERWRITTEN, CENSORED, REJECTED, DUPLICATE, UNMATCHED, UNANSWERED = range(len(form.OUTCOMES))
+(DELIVERED, LOST, OVERWRITTEN, CENSORED, REJECTED, DUPLICATE, UNMATCHED, UNANSWERED, UNREACHABLE) = range(
+    len(form.OUTCOMES)
+)
 # If a chain broke in several places, the code that says most about it.
 SEVERITY = {REJECTED: 1, CENSORED: 2, OVERWRITTEN: 3, LOST: 4, UNANSWERED: 5}
 UNKNOWN_NS = -1

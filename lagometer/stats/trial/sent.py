@@ -167,3 +167,31 @@ def _lists_of(stream: int, messages: Index, records: Records, lane: Lane) -> pl.
         }
     )
     return flat.group_by("message", maintain_order=True).agg(pl.struct("stream", "sequence").alias("causes"))
+
+
+def cause_on(table: SentTable, messages: Index, stream: int) -> Index:
+    """For each message, its cause on this stream; NOWHERE if it has none there."""
+    records = table.records[messages]
+    indices = np.full(len(messages), NOWHERE, dtype=np.int64)
+    single = np.flatnonzero((records["cause_count"] == 1) & (records["cause_stream"] == stream))
+    indices[single] = table.locate(records["cause_stream"][single], records["cause_sequence"][single])
+    several = np.flatnonzero(records["cause_count"] > 1)
+    if len(several):
+        begin, end = table.span(stream)
+        by_message = np.full(len(table.records), NOWHERE, dtype=np.int64)
+        listed, causes = _listed(table, stream)
+        by_message[listed] = causes
+        indices[several] = by_message[messages[several]]
+        indices[several] = np.where(
+            (indices[several] >= begin) & (indices[several] < end), indices[several], NOWHERE
+        )
+    return indices
+
+
+def _listed(table: SentTable, stream: int) -> tuple[Index, Index]:
+    """Messages with several causes, one of which is on this stream, and that cause."""
+    exploded = table.causes.explode("causes").unnest("causes")
+    on_stream = exploded.filter(exploded["stream"] == stream)
+    streams: npt.NDArray[np.uint32] = on_stream["stream"].to_numpy()
+    sequences: npt.NDArray[np.uint64] = on_stream["sequence"].to_numpy()
+    return on_stream["message"].to_numpy(), table.locate(streams, sequences)

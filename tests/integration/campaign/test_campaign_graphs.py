@@ -256,7 +256,7 @@ chains: {way: [x, y]}
 """
 
 
-def test_what_nobody_was_there_to_pass_on_has_no_outcome(tmp_path: Path) -> None:
+def test_what_nobody_was_there_to_pass_on_is_unreachable(tmp_path: Path) -> None:
     """At this rate the relay gets some messages after its time, before its process has ended."""
     found, out = carried_out(tmp_path, "{adapter: shm, workload: robot.yaml, depth: 1000}", LEAVING)
     assert found["valid"] == 1, found["rows"]
@@ -264,6 +264,29 @@ def test_what_nobody_was_there_to_pass_on_has_no_outcome(tmp_path: Path) -> None
     on_edges = rows["source→relay"]["censored"] + rows["relay→sink"]["censored"]
     for name in ("end-to-end", "way"):
         assert rows[name]["n"] > 0 and rows[name]["censored"] <= on_edges, rows[name]
+        assert rows[name]["unreachable"] > rows[name]["lost"] + rows[name]["overwritten"], rows[name]
+    (shown,) = [each for each in found["over_trials"] if each["edge"] == "end-to-end"]
+    assert shown["unreachable"] == rows["end-to-end"]["unreachable"]
+    assert found["chains"][0]["unreachable"] == rows["way"]["unreachable"]
+
+
+WAITING = """
+nodes:
+  left: {trigger: timer, rate: 200Hz, publishes: [x]}
+  right: {trigger: timer, rate: 200Hz, publishes: [y], stop: 500ms}
+  join: {trigger: all, subscribes: [x, y], publishes: [z]}
+  sink: {trigger: any, subscribes: [z]}
+chains: {way: [x, z]}
+"""
+
+
+def test_what_waits_for_a_publisher_that_left_is_unreachable(tmp_path: Path) -> None:
+    found, out = carried_out(tmp_path, "{adapter: shm, workload: robot.yaml, depth: 1000}", WAITING)
+    assert found["valid"] == 1, found["rows"]
+    rows = {row["edge"]: row for row in pl.read_parquet(out / "cells.parquet").iter_rows(named=True)}
+    on_edges = rows["left→join"]["censored"] + rows["join→sink"]["censored"]
+    for name in ("end-to-end", "way"):
+        assert rows[name]["unreachable"] > 0 and rows[name]["censored"] <= on_edges, rows[name]
 
 
 def test_parts_of_one_campaign_have_their_own_phases(tmp_path: Path) -> None:

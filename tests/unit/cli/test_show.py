@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -50,6 +51,19 @@ def shown(campaign: Path, **options: str | int | bool | None) -> str:
     with console.capture() as captured:
         show.render(campaign, console, **options)  # type: ignore[arg-type]
     return re.sub(r"\x1b\[[0-9;]*m", "", captured.get())
+
+
+@pytest.mark.parametrize("width", [200, 60])
+def test_messages_that_nobody_was_there_to_pass_on_stand_beside_the_lost(
+    campaign: Path, tmp_path: Path, width: int
+) -> None:
+    assert "unreachable" not in shown(campaign, width=width, terminal=True)
+    copy = shutil.copytree(campaign, tmp_path / "copy")
+    cells = pl.read_parquet(copy / form.CELLS)
+    whole = pl.when(pl.col("edge") == form.END_TO_END).then(pl.lit(31, dtype=pl.Int64)).otherwise(0)
+    form.write_cells(cells.with_columns(unreachable=whole), copy / form.CELLS)
+    text = shown(copy, width=width, terminal=True)
+    assert re.search(rf"{GOOD} +49 +1 +31 +9|lost 1 +unreachable 31 ", text), text
 
 
 def test_the_table_has_figures_reasons_and_exclusions(campaign: Path) -> None:

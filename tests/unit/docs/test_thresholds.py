@@ -47,11 +47,13 @@ NO_THRESHOLDS = {
     "stats.program.messages": {"UNKNOWN_NS", "NOT_ONE", "SEVERAL"},
     "stats.trial.rows": {
         *("DELIVERED", "LOST", "OVERWRITTEN", "CENSORED", "REJECTED", "DUPLICATE", "UNMATCHED", "UNANSWERED"),
+        "UNREACHABLE",
         "UNKNOWN_NS",
     },
     "stats.interval.power": {"TRIALS_FORESEEN"},
     "stats.trial.layers": {"VENDOR_FROM", "LAYER_END", "BY_SEQUENCE", "BY_TIME"},
     "stats.trial.sent": {"NOWHERE"},
+    "stats.trial.reach": {"FOREVER_NS", "NEVER_NS"},
     "stats.trial.run_queue": {
         *("NOT_KNOWN", "RUNNING", "WAITING", "ASLEEP", "UNKNOWN", "_IN", "_OUT", "_WAKE", "_BORN", "_MOVE"),
     },

@@ -115,6 +115,9 @@ def test_what_nobody_was_there_to_pass_on_is_not_under_way(restarts: bool) -> No
     facts = trial.facts({0}, {"sink"})
     whole = row(summarise(samples(trial.lanes(), facts), facts), "end-to-end")
     assert (whole["n"], whole["lost"], whole["censored"]) == (7 if restarts else 5, 0, 0)
+    assert (whole["unreachable"], whole["sent"]) == (3 if restarts else 5, whole["n"])
+    edges = summarise(samples(trial.lanes(), facts), facts).filter(pl.col("edge") != "end-to-end")
+    assert edges["unreachable"].sum() == 0, "a message that was not meant for an edge has no row there"
 
 
 def relayed(left_ns: dict[str, int], until: dict[str, int], sink_left_ns: int | None = None) -> SmallTrial:
@@ -150,17 +153,136 @@ def test_a_node_may_pass_on_what_came_just_after_its_time() -> None:
     for name in ("end-to-end", "way"):
         whole = row(frame, name)
         assert (whole["n"], whole["lost"], whole["censored"]) == (6, 0, 0), name
+        assert whole["unreachable"] == 4, name
+
+
+def test_what_was_sent_before_a_node_in_the_middle_joined_is_unreachable() -> None:
+    trial = SmallTrial()
+    taken, passed = trial.edge(0, "source", "relay"), trial.edge(1, "relay", "sink")
+    for sequence in range(10):
+        sent_ns = T + 10_000 * sequence
+        trial.send(0, sequence, sent_ns)
+        if sequence >= 4:
+            trial.take(taken, sequence, sent_ns + 100)
+        if sequence in (5, 7, 9):  # it uses the newest
+            trial.send(1, sequence, sent_ns + 200, causes=((0, sequence),))
+            trial.take(passed, sequence, sent_ns + 300)
+    trial.edges[0] = replace(taken, receiver_joined_ns=T + 32_000)
+    trial.edges[1] = replace(passed, sender_joined_ns=T + 32_000)
+    chain = ChainSpec("way", ("source→relay", "relay→sink"))
+    facts = replace(trial.facts({0}, {"sink"}), chains=(chain,))
+    frame = summarise(samples(trial.lanes(), facts), facts)
+    for name in ("end-to-end", "way"):
+        whole = row(frame, name)
+        assert (whole["n"], whole["unreachable"], whole["censored"], whole["lost"]) == (3, 4, 0, 0), name
+
+
+def test_what_a_node_did_not_use_while_it_was_there_is_not_unreachable() -> None:
+    """It passes on every third message, and leaves after its seventh."""
+    trial = SmallTrial()
+    taken, passed = trial.edge(0, "source", "relay"), trial.edge(1, "relay", "sink")
+    for sequence in range(10):
+        sent_ns = T + 10_000 * sequence
+        trial.send(0, sequence, sent_ns)
+        if sequence < 7:
+            trial.take(taken, sequence, sent_ns + 100)
+        if sequence in (0, 3):
+            trial.send(1, sequence, sent_ns + 200, causes=((0, sequence),))
+            trial.take(passed, sequence, sent_ns + 300)
+    trial.edges[0] = replace(taken, receiver_left_ns=T + 62_000)
+    trial.edges[1] = replace(passed, sender_left_ns=T + 62_000)
+    whole = whole_way(trial)
+    assert (whole["n"], whole["unreachable"], whole["censored"]) == (2, 6, 0)  # 4 to 9
+
+
+def test_a_loss_before_a_node_left_is_a_loss() -> None:
+    trial = relayed({"relay": T + 62_000}, {"relay": 6})
+    trial.sent_rows[1] = [each for each in trial.sent_rows[1] if each["sequence"] != 2]
+    trial.received_rows = {
+        key: [each for each in taken if each["sequence"] != 2] for key, taken in trial.received_rows.items()
+    }
+    whole = whole_way(trial)
+    # The sixth was sent before the relay left, and never taken.
+    assert (whole["n"], whole["lost"], whole["censored"], whole["unreachable"]) == (5, 1, 1, 3)
+
+
+def joined_inputs(*, again: bool = False, late: bool = False, through: bool = False) -> SmallTrial:
+    """A node waits for messages of two publishers, 10,000 apart; the second is away from the sixth on, or
+    until then (`late`), or for three messages (`again`). `through`: it publishes through a relay that stays.
+    """
+    trial = SmallTrial()
+    first = trial.edge(0, "left", "join", 0)
+    second = trial.edge(1, "right", "relay" if through else "join", 0 if through else 1)
+    relayed_on = trial.edge(3, "relay", "join", 1) if through else None
+    replaced = trial.edge(4, "right-again", "join", 1) if again else None
+    last, count = trial.edge(2, "join", "sink"), 0
+    there = {*range(5, 10)} if late else {*range(5), *range(8, 10)} if again else {*range(5)}
+    for sequence in range(10):
+        sent_ns = T + 10_000 * sequence
+        trial.send(0, sequence, sent_ns)
+        trial.take(first, sequence, sent_ns + 100)
+        if sequence not in there:
+            continue
+        edge, number = (second, sequence) if replaced is None or sequence < 8 else (replaced, sequence - 8)
+        trial.send(edge.stream, number, sent_ns + 50)
+        trial.take(edge, number, sent_ns + 150)
+        if relayed_on is not None:
+            trial.send(3, number, sent_ns + 160, causes=((1, number),))
+            edge = relayed_on
+            trial.take(edge, number, sent_ns + 170)
+        trial.send(2, count, sent_ns + 200, causes=((0, sequence), (edge.stream, number)))
+        trial.take(last, count, sent_ns + 300)
+        count += 1
+    left_ns, joined_ns = (None, T + 42_000) if late else (T + 42_000, None)
+    for place, edge in enumerate(trial.edges):
+        of_right, of_again = edge.sender == "right", edge.sender == "right-again"
+        trial.edges[place] = replace(
+            edge,
+            waits_for=(1 - edge.reader,) if edge.receiver == "join" else (),
+            sender_left_ns=left_ns if of_right else None,
+            sender_joined_ns=joined_ns if of_right else T + 72_000 if of_again else None,
+        )
+    return trial
+
+
+@pytest.mark.parametrize(
+    ("life", "n", "unreachable"),
+    [
+        ({}, 5, 5),
+        ({"through": True}, 5, 5),
+        ({"late": True}, 5, 5),
+        ({"again": True}, 7, 3),
+    ],
+)
+def test_a_node_that_waits_for_all_passes_nothing_on_without_one_of_them(
+    life: dict[str, bool], n: int, unreachable: int
+) -> None:
+    trial = joined_inputs(**life)
+    chain = ChainSpec("way", ("left→join", "join→sink"))
+    facts = replace(trial.facts({0, 1, 4}, {"sink"}), chains=(chain,))
+    frame = summarise(samples(trial.lanes(), facts), facts)
+    for name in ("end-to-end", "way"):
+        whole = row(frame, name)
+        assert (whole["n"], whole["unreachable"]) == (n, unreachable), name
+        assert (whole["lost"], whole["censored"]) == (0, 0), name
+
+
+def test_a_node_that_waits_for_a_publisher_that_stays_is_still_at_work() -> None:
+    trial = joined_inputs()
+    trial.edges = [replace(edge, sender_left_ns=None) for edge in trial.edges]
+    whole = whole_way(trial)
+    assert (whole["n"], whole["unreachable"], whole["censored"]) == (5, 0, 5)
 
 
 def test_nothing_is_under_way_to_a_sink_that_left() -> None:
     whole = whole_way(relayed({}, {"relay": 6}, sink_left_ns=T + 52_000))
-    assert (whole["n"], whole["lost"], whole["censored"]) == (6, 0, 0)
+    assert (whole["n"], whole["lost"], whole["censored"], whole["unreachable"]) == (6, 0, 0, 0)
 
 
 def test_what_another_relay_still_works_on_is_under_way() -> None:
     """Its rows belong to the edge of the relay that stays."""
     whole = whole_way(relayed({"gone": T + 28_000}, {"gone": 3, "stays": 6}))
-    assert (whole["n"], whole["lost"], whole["censored"]) == (9, 0, 4)
+    assert (whole["n"], whole["lost"], whole["censored"], whole["unreachable"]) == (9, 0, 4, 0)
 
 
 @pytest.mark.parametrize(("two_left_ns", "censored"), [(T + 58_000, 0), (None, 4)])
@@ -191,6 +313,7 @@ def test_a_way_is_cut_when_all_relays_have_left(two_left_ns: int | None, censore
     ]
     whole = whole_way(trial)
     assert (whole["n"], whole["lost"], whole["censored"]) == (9, 0, censored)
+    assert whole["unreachable"] == 4 - censored
 
 
 @pytest.mark.parametrize(("sent", "valid"), [(50, True), (20, False)])

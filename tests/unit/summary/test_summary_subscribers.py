@@ -98,3 +98,13 @@ def test_a_chain_has_its_best_and_worst_path_and_both_reactions() -> None:
     shown = text_of(render_chains, [chain])
     for heading in ("data age", "best", "worst", "reaction p50", "reaction max"):
         assert heading in shown
+
+
+def test_a_chain_says_how_many_messages_nobody_was_there_to_pass_on() -> None:
+    row = {"cell": "a", "trial": 0, "valid": True, "edge": "way", "n": 5, "lost": 0, "whole_p50_ns": 1}
+    (without,) = chains(frame(row), cells("a"))
+    assert without.unreachable == 0 and "unreachable" not in text_of(render_chains, [without])
+    (chain,) = chains(frame({**row, "unreachable": 3}, {**row, "trial": 1, "unreachable": 1_000}), cells("a"))
+    assert (chain.unreachable, chain.lost, chain.unanswered) == (1_003, 0, 0)
+    shown = text_of(render_chains, [chain])
+    assert "unreachable" in shown and "1,003" in shown and "unanswered" not in shown

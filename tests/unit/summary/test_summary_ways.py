@@ -156,6 +156,20 @@ def test_idle_time_is_told_from_computation(tmp_path: Path) -> None:
     assert inside == [("computation", 1_000), ("idle", IN_NODE_NS - 1_500), ("computation", 500)]
 
 
+@pytest.mark.parametrize("layers", [True, False])
+def test_a_message_in_a_bridge_is_still_on_its_way(tmp_path: Path, layers: bool) -> None:
+    directory = write_ways(tmp_path, Made([[10_000]], layers=layers))
+    path = directory / form.MANIFEST
+    manifest = json.loads(path.read_text())
+    manifest["cells"][0]["bridges"] = {"relay": "relay"}
+    path.write_text(json.dumps(manifest))
+    (way,) = message_ways(open_campaign(directory), [CELL])[0]
+    place = [stay.begin_ns for stay in way.stays].index(10_000)
+    assert way.stays[place].end_ns - way.stays[place].begin_ns == IN_NODE_NS
+    assert named(way)[place] == ("communication", "relay", "node:relay", "node:relay")
+    assert "computation" not in {stay.layer for stay in way.stays}
+
+
 def test_all_messages_of_a_trial_come_in_the_order_of_time(tmp_path: Path) -> None:
     campaign = open_campaign(write_ways(tmp_path, Made(TRIALS)))
     every = list(all_ways(campaign, CELL, 0))
