@@ -7,6 +7,8 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
 
 use super::abi::*;
 
@@ -30,6 +32,15 @@ pub fn words<'call>(text: Text) -> &'call str {
     }
     let bytes = unsafe { std::slice::from_raw_parts(text.data, text.size as usize) };
     std::str::from_utf8(bytes).unwrap_or("(not UTF-8)")
+}
+
+/// For `lagometer_adapter`: the table, or null if the adapter can't work with this host.
+pub fn table_for(host: *const Host, table: &'static Table) -> *const Table {
+    if serves(host) {
+        table
+    } else {
+        null()
+    }
 }
 
 /// Whether the adapter can work with this host; keeps it. Call this first in `lagometer_adapter`.
@@ -74,16 +85,102 @@ pub fn answer(checked: Checked<()>) -> Status {
     status
 }
 
-/// Passes an object to the host. `free` takes it back, `object` accesses it.
+/// Passes an object to the host. `free` takes it back, `shared` and `object` access it.
 pub fn made<Object, Handle>(checked: Checked<Object>, out: Out<Handle>) -> Status {
     answer(checked.map(|object| unsafe { *out = Box::into_raw(Box::new(object)).cast() }))
 }
+/// The object behind a handle, right in every call: other threads may be in calls with the same object. What
+/// changes in it needs a lock or an atomic, which the compiler checks (`Sync`).
+pub fn shared<'call, Object: Sync, Handle>(handle: *mut Handle) -> &'call Object {
+    unsafe { &*handle.cast::<Object>() }
+}
+/// The same, to change it without a lock; get it once in a call. Right only while no other thread looks into
+/// this object: the header calls the call "one at a time per object", and the adapter's calls for any thread
+/// (`..._matched`, `..._counters`, `describe`) leave this object alone. So it fits a writer in `borrow` and
+/// `commit`. Use `shared` for contexts, nodes and types, which all their endpoints use at once, and for
+/// readers that another thread gives messages to.
 pub fn object<'call, Object, Handle>(handle: *mut Handle) -> &'call mut Object {
     unsafe { &mut *handle.cast::<Object>() }
 }
 pub extern "C" fn free<Object, Handle>(handle: *mut Handle) {
     if !handle.is_null() {
         drop(unsafe { Box::from_raw(handle.cast::<Object>()) });
+    }
+}
+
+/// What a reader's configuration says to call when there is something to take.
+struct OnData {
+    function: Option<DataFunction>,
+    user: *mut c_void,
+}
+// The host's function may be called on any thread.
+unsafe impl Send for OnData {}
+
+impl OnData {
+    fn call(&self) {
+        if let Some(function) = self.function {
+            function(self.user);
+        }
+    }
+}
+
+/// A reader's listener: a thread that calls `on_data` after each `ring`. Rings during a call lead to one more
+/// call. Drop it in `reader_destroy`, with no lock held that `take` needs: that waits until a running call has
+/// ended. (If the middleware calls back on a thread of its own, it may call `on_data` there instead.)
+pub struct Listener {
+    bell: Arc<(Mutex<Rung>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Rung {
+    waiting: bool,
+    ended: bool,
+}
+
+impl Listener {
+    /// For `reader_create`: starts the thread if the dispatch is `listener`. It calls nothing before a ring.
+    pub fn of(config: &EndpointConfig) -> Option<Listener> {
+        if config.dispatch != DISPATCH_LISTENER {
+            return None;
+        }
+        let on_data = OnData { function: config.on_data, user: config.user };
+        let bell = Arc::<(Mutex<Rung>, Condvar)>::default();
+        let heard = bell.clone();
+        let thread = std::thread::spawn(move || {
+            (host().thread_begin)(host().this, ROLE_RECEIVE, text("listener"));
+            while heard_ring(&heard) {
+                on_data.call();
+            }
+            (host().thread_end)(host().this);
+        });
+        Some(Listener { bell, thread: Some(thread) })
+    }
+
+    /// There is something to take. Any thread may call this, with any lock held.
+    pub fn ring(&self) {
+        self.bell.0.lock().unwrap().waiting = true;
+        self.bell.1.notify_one();
+    }
+}
+
+/// Waits for a ring; false: it has ended.
+fn heard_ring((rung, changed): &(Mutex<Rung>, Condvar)) -> bool {
+    let mut rung = rung.lock().unwrap();
+    while !rung.waiting && !rung.ended {
+        rung = changed.wait(rung).unwrap();
+    }
+    rung.waiting = false;
+    !rung.ended
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.bell.0.lock().unwrap().ended = true;
+        self.bell.1.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -103,6 +104,14 @@ LAGOMETER_VISIBLE void* realloc(void* old, size_t bytes) {
 LAGOMETER_VISIBLE void* aligned_alloc(size_t alignment, size_t bytes) {
   note(__builtin_return_address(0));
   return __libc_memalign(alignment, bytes);
+}
+// Rust's allocator, for what is aligned to more than 16 bytes.
+LAGOMETER_VISIBLE int posix_memalign(void** out, size_t alignment, size_t bytes) noexcept {
+  note(__builtin_return_address(0));
+  void* const memory = __libc_memalign(alignment, bytes);
+  if (memory == nullptr) return ENOMEM;
+  *out = memory;
+  return 0;
 }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "made_threads.hpp"
 #include "peer.hpp"
 
 namespace lagometer::conformance {
@@ -179,6 +180,7 @@ void must_refuse(const std::string& what, std::optional<lagometer_status> status
 
 void judge_contract(const Adapter& adapter, const json& order, const std::string& runtime_directory) {
   Bed bed(adapter, order, runtime_directory);
+  watch_threads_of(adapter.library());
   std::vector<Line> lines;
   for (const auto& part : {loading_lines(), growing_lines(), refusing_lines(), sending_lines(), taking_lines(),
                            waiting_lines(), thread_lines()}) {

@@ -2,11 +2,13 @@
 // The contract tags: which threads may call, what may be allocated or logged while messages are exchanged.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <vector>
 
 #include "allocations.hpp"
 #include "contract.hpp"
+#include "made_threads.hpp"
 
 namespace lagometer::conformance {
 
@@ -129,35 +131,65 @@ void allocates_nothing_with(Bed& bed, const PayloadType& type) {
   const uint64_t count = allocations_counted();
   if (count != 0)
     throw Broken("the adapter's own code allocated " + std::to_string(count) + " times for " +
-                 std::to_string(kMeasured) + " messages of type " + type.name);
+                 std::to_string(kMeasured) + " messages of type " + type.name +
+                 " (if it is a middleware that is linked into the library, name the library in the sidecar's "
+                 "`libraries`)");
 }
 
 void allocates_nothing(Bed& bed) {
   if (!bed.middleware_inside.empty())
-    throw Absent("in the adapter's library lies " + bed.middleware_inside + ": whose code allocates can't be told");
-  if (!allocations_can_be_counted()) throw Absent("this build can't count allocations");
+    throw Absent("not judged: in the adapter's library lies " + bed.middleware_inside +
+                 ": whose code allocates can't be told");
+  if (!allocations_can_be_counted()) throw Absent("not judged: this build can't count allocations");
   for (const PayloadType& type : engine::kPayloadTypes) {
     if (bed.declares("types", type.name)) allocates_nothing_with(bed, type);
+  }
+}
+
+/// A message by each dispatch, and what the listener does beside.
+void by_each_dispatch(Bed& bed, const std::function<void()>& in_callback) {
+  for (const char* dispatch : {"listener", "waitset", "poll"}) {
+    if (!bed.declares("dispatch", dispatch)) continue;
+    EndpointSpec spec = bed.endpoint();
+    spec.dispatch = dispatch_of(dispatch);
+    const bool listens = spec.dispatch == LAGOMETER_DISPATCH_LISTENER;
+    Pair pair(bed, spec, {}, in_callback);
+    wait_until("no match", [&] {
+      pair.writer.probe();
+      if (pair.callbacks.load() > 0) return true;
+      // What is taken here might never be announced to a listener.
+      return !listens && pair.reader.take(Reader::kBatch, [](const lagometer_sample&) {}) > 0;
+    });
   }
 }
 
 void threads_told(Bed& bed) {
   const auto unended = [] { return abi_host::tally().threads_begun.load() - abi_host::tally().threads_ended.load(); };
   const uint64_t before = unended();
-  for (const char* dispatch : {"listener", "waitset", "poll"}) {
-    if (!bed.declares("dispatch", dispatch)) continue;
-    EndpointSpec spec = bed.endpoint();
-    spec.dispatch = dispatch_of(dispatch);
-    Pair pair(bed, spec);
-    wait_until("no match", [&] {
-      pair.writer.probe();
-      return pair.callbacks.load() > 0 || pair.reader.take(Reader::kBatch, [](const lagometer_sample&) {}) > 0;
-    });
-  }
+  by_each_dispatch(bed, {});
   const auto more = static_cast<int64_t>(unended() - before);
   if (more > 0) throw Broken("threads called thread_begin and not thread_end");
   if (static_cast<int64_t>(unended()) < 0)
     throw Broken("threads called thread_end without thread_begin: call thread_begin first");
+}
+
+/// Threads of a middleware are not the adapter's, even if they call on_data.
+void own_threads_begin(Bed& bed) {
+  if (!bed.middleware_inside.empty())
+    throw Absent("not judged: in the adapter's library lies " + bed.middleware_inside +
+                 ": whose code creates a thread can't be told");
+  if (!threads_are_watched()) throw Absent("not judged: this build can't see who creates a thread");
+  std::atomic<bool> called_silently{false};
+  by_each_dispatch(bed, [&] {
+    if (on_silent_thread()) called_silently.store(true);
+  });
+  const std::string to_do = ": call it first on each thread that the adapter creates, and thread_end last";
+  if (called_silently.load()) throw Broken("the thread that calls on_data has not called thread_begin" + to_do);
+  const auto silent = [&] {
+    return std::to_string(silent_threads()) + " threads of the adapter have not called thread_begin" + to_do;
+  };
+  wait_until(silent, [] { return silent_threads() == 0 || silent_threads_ended() > 0; });
+  if (silent_threads_ended() > 0) throw Broken(silent());
 }
 
 }  // namespace
@@ -166,6 +198,7 @@ std::vector<Line> thread_lines() {
   return {{"threads: matched, counters, describe from any, while messages flow", any_thread},
           {"threads: endpoints of one context in parallel", one_thread_per_object},
           {"threads: begin and end are told to the host", threads_told},
+          {"threads: each that the adapter creates calls thread_begin", own_threads_begin},
           {"measuring: nothing is logged", quiet},
           {"measuring: the adapter's own code allocates nothing", allocates_nothing}};
 }

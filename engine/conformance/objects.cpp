@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "made_threads.hpp"
 #include "traces.hpp"
 
 namespace lagometer::conformance {
@@ -76,7 +77,15 @@ void rest() noexcept {
 }
 
 const lagometer_host& host() noexcept {
-  static const lagometer_host instance = abi_host::make_host();
+  static const lagometer_host common = abi_host::make_host();
+  static const lagometer_host instance = [] {
+    lagometer_host own = common;
+    own.thread_begin = [](void* self, uint32_t role, lagometer_string name) noexcept {
+      note_thread_begin();
+      common.thread_begin(self, role, name);
+    };
+    return own;
+  }();
   return instance;
 }
 

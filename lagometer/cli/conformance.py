@@ -211,6 +211,20 @@ def _print(reports: list[AdapterReport]) -> None:
             console.print(f"[{style}]{report.adapter} {result.ability}[/]: {escape(result.reason)}")
             for line in further_broken(result):
                 console.print(f"  {escape(line)}", soft_wrap=True)
+        for result in report.results:
+            for line in not_judged(result):
+                console.print(f"[yellow]{report.adapter} {result.ability}[/]: {escape(line)}", soft_wrap=True)
+
+
+def not_judged(result: Result) -> list[str]:
+    """The lines that apply and that nobody could judge, with the reason: they are not shown by a pass."""
+    from lagometer.conformance.findings import NOT_JUDGED
+
+    return [
+        f"{line.name}: {line.detail}"
+        for line in result.lines
+        if line.passed is None and line.detail.startswith(NOT_JUDGED)
+    ]
 
 
 def further_broken(result: Result) -> list[str]:

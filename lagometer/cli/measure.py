@@ -70,6 +70,7 @@ def _measure(mapping: dict[str, Any], directory: Path, as_json: bool, kept: bool
     from lagometer.errors import Interrupted, NothingRunnable
     from lagometer.run.campaign import Assignment, CampaignRun
     from lagometer.study import discover_adapters, expand, study_from_mapping
+    from lagometer.study.adapters import refuse_misnamed
 
     study = study_from_mapping(mapping, "command line")
     adapters = discover_adapters(study.options)
@@ -77,6 +78,7 @@ def _measure(mapping: dict[str, Any], directory: Path, as_json: bool, kept: bool
     if not expansion.cells:
         excluded = expansion.excluded[0]
         raise NothingRunnable(excluded.reason, where=excluded.cell, hint=" ".join(excluded.instead))
+    refuse_misnamed(adapters[name] for name in dict.fromkeys(expansion.cells[0].adapters))
     assignment = Assignment(study, expansion.cells, expansion.excluded, adapters, directory)
     if not as_json:
         return carry_out(assignment, report=False, as_json=False, kept=kept)

@@ -27,6 +27,7 @@ from lagometer.agent.supervised import Supervised
 from lagometer.conformance.progress import Progress, read_progress
 from lagometer.installation import conformance_command, supervisor_path
 from lagometer.run.companions.daemons import filled_daemons
+from lagometer.run.worker.panics import panic_in
 from lagometer.study.adapter import Adapter
 from lagometer.study.daemons import missing_daemons
 from lagometer.study.room import room_of
@@ -302,8 +303,9 @@ class Bench:
     def _told(self, peer: Peer, order_name: str, words: str) -> PeerFailure:
         if self._daemon_died:
             return PeerFailure(f"at '{order_name}': {self._daemon_died}")
-        last_lines = peer.errors.decode(errors="replace").strip().splitlines()[-3:]
-        return PeerFailure(words + (f"; it said: {' / '.join(last_lines)}" if last_lines else ""))
+        errors = peer.errors.decode(errors="replace").strip()
+        said = panic_in(errors) or " / ".join(errors.splitlines()[-3:])
+        return PeerFailure(words + (f"; it said: {said}" if said else ""))
 
 
 def _end_of(notice: Mapping[str, Any]) -> str:

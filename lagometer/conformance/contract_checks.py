@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from lagometer.conformance import asks
 from lagometer.conformance.bench import UNSUPPORTED, Bench, PeerFailure, Refused, Subject
-from lagometer.conformance.elf import comment_of, exported_symbols
+from lagometer.conformance.elf import exported_symbols
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.pubsub import PubSub
 from lagometer.study.payload import PayloadType, has_size, smallest_bytes
+from lagometer.study.sidecar import Sidecar
 
 ENTRY = "lagometer_adapter"
 HANGS_MAX = 5
@@ -54,7 +57,7 @@ class _Judged:
             "sidecar": json.loads(subject.adapter.sidecar.model_dump_json()),
             "options": subject.all_options(),
             "depth": asks.CONTRACT.depth_within(subject.adapter.sidecar.limits),
-            "middleware_inside": _middleware_inside(subject),
+            "middleware_inside": middleware_inside(subject.adapter.sidecar),
         }
         try:
             with Bench(subject, 1, LARGEST_BYTES) as bench:
@@ -79,10 +82,12 @@ class _Judged:
             self._findings.judge(name, bool(message["passed"]), detail)
 
 
-def _middleware_inside(subject: Subject) -> str:
-    """The part of the middleware that is compiled into the adapter's library; a crate always is."""
-    declared = subject.adapter.sidecar.compiled_in
-    return declared or ("the middleware" if b"rustc" in comment_of(subject.adapter.library) else "")
+def middleware_inside(sidecar: Sidecar) -> str:
+    """What of the middleware is in the adapter's own library: what `compiled_in` says, or all of it if
+    `libraries` names that library; else empty. Then nobody can tell whose code in it does something."""
+    own = Path(sidecar.library).name
+    linked = any(fnmatchcase(own, pattern) for pattern in sidecar.libraries.middleware)
+    return sidecar.compiled_in or ("the middleware" if linked else "")
 
 
 def check_loans(subject: Subject, findings: Findings) -> bool:

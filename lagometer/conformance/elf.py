@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a shared library's file: the symbols that it exports, and the compilers that made it.
+"""Reads a shared library's file: the symbols that it exports.
 
 Supports 64-bit little-endian ELF, as in "System V Application Binary Interface", chapter 4 ("Object Files").
 """
@@ -19,7 +19,6 @@ _HIDDEN = (1, 2)  # internal, hidden
 
 @dataclass(frozen=True)
 class _Section:
-    name: str
     kind: int
     content: bytes
     link: int
@@ -43,25 +42,15 @@ def exported_symbols(library: Path) -> set[str]:
     return symbols
 
 
-def comment_of(library: Path) -> bytes:
-    """What compilers wrote to the section `.comment`; empty if there is none."""
-    content = library.read_bytes()
-    return b"".join(section.content for section in _sections(content, library) if section.name == ".comment")
-
-
 def _sections(content: bytes, path: Path) -> Iterator[_Section]:
     if content[:6] != b"\x7fELF\x02\x01":
         raise ValueError(f"{path} is not a shared library for this kind of machine")
     (begin,) = struct.unpack_from("<Q", content, 0x28)
-    size, count, names_index = struct.unpack_from("<HHH", content, 0x3A)
+    size, count = struct.unpack_from("<HH", content, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", content, begin + number * size) for number in range(count)]
-    if not headers:
-        return
-    names_at, names_size = headers[names_index][4], headers[names_index][5]
-    names = content[names_at : names_at + names_size]
-    for name, kind, _, _, at, length, link, _, _, _ in headers:
+    for _, kind, _, _, at, length, link, _, _, _ in headers:
         section_content = b"" if kind == 8 else content[at : at + length]  # 8: it has no content in the file
-        yield _Section(_text(names, name), kind, section_content, link)
+        yield _Section(kind, section_content, link)
 
 
 def _text(names: bytes, at: int) -> str:

@@ -162,12 +162,14 @@ def _check_sizes(subject: Subject, findings: Findings, sizes: list[int]) -> None
     types = subject.adapter.sidecar.abilities.types
     for kind in types:
         for group in _groups(sizes_with(kind, sizes)):
+            findings.begin(f"endpoints for {kind} of up to {max(group):,} B")
             with PubSub(subject, message_bytes=max(group)) as pubsub:
                 _exchange_sizes(pubsub, findings, group, kind)
     fixed_sizes: list[tuple[PayloadType, int]] = [("fixed", size) for size in FIXED_PAYLOADS_BYTES]
     fixed_sizes.append(("Imu", IMU_BYTES))
     for kind, size in fixed_sizes:
         if kind in types and min(sizes) <= size <= max(sizes):
+            findings.begin(f"endpoints for {kind} of {size:,} B")
             with PubSub(subject, message_bytes=size) as pubsub:
                 _exchange_sizes(pubsub, findings, [size], kind)
 
@@ -198,8 +200,10 @@ def _exchange_sizes(pubsub: PubSub, findings: Findings, sizes: list[int], kind: 
     reader = pubsub.reader(1, "sizes", size=largest_bytes, qos=qos, type=kind)
     pubsub.meet()
     for size in sizes:
+        name = f"{size:,} B of {kind}, byte for byte"
+        findings.begin(name)
         fault = _send_one(pubsub, writer, reader, size)
-        findings.judge(f"{size:,} B of {kind}, byte for byte", not fault, fault)
+        findings.judge(name, not fault, fault)
         if fault:
             return  # the next messages could be the rest of this one
 

@@ -12,6 +12,10 @@ from lagometer.study.sidecar import OptionValue
 Verdict = Literal["pass", "fail", "absent", "absent-against-manual", "not-run"]
 
 
+# Begins the detail of a line that applies and that nobody could judge.
+NOT_JUDGED = "not judged: "
+
+
 @dataclass(frozen=True)
 class Line:
     """One requirement. passed: None if it does not apply, for the reason in `detail`."""
@@ -23,13 +27,22 @@ class Line:
 
 @dataclass
 class Findings:
-    """The lines of one check, in the order in which they were checked."""
+    """The lines of one check, in the order in which they were checked.
+
+    under_way: the line that is being checked, for a check that ends before it judges this line.
+    """
 
     lines: list[Line] = field(default_factory=list)
+    under_way: str = ""
+
+    def begin(self, name: str) -> None:
+        """This line is being checked from now on, until it is judged."""
+        self.under_way = name
 
     def judge(self, name: str, passed: bool, detail: str = "") -> bool:
         """Adds a line and returns whether it is kept; the detail says what was observed if it isn't."""
         self.lines.append(Line(name, passed, "" if passed else detail))
+        self.under_way = ""
         return passed
 
     def note(self, name: str, detail: str) -> None:

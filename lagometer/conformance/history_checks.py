@@ -45,7 +45,8 @@ def check_keep_last(subject: Subject, findings: Findings) -> None:
         if not has_depth:
             findings.skip(f"{depth} at most", "declared: the depth has no effect")
             return
-        findings.judge(f"{depth} at most", len(received) <= depth, f"{len(received)} came")
+        hint = 'if the middleware has no such depth, declare `"depth": false` among the abilities'
+        findings.judge(f"{depth} at most", len(received) <= depth, f"{len(received)} came: {hint}")
 
 
 def check_keep_all(subject: Subject, findings: Findings) -> None:

@@ -69,6 +69,8 @@ def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result
 
 def _last_line(findings: Findings) -> str:
     """Where a check stopped."""
+    if findings.under_way:
+        return findings.under_way
     return f"after '{findings.lines[-1].name}'" if findings.lines else "from the beginning"
 
 

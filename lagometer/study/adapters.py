@@ -16,7 +16,7 @@ import site
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +100,14 @@ def misnamed(adapter: Adapter) -> str | None:
         f"its code ({adapter.sidecar.library}) says that its name is '{name}', and its {SIDECAR} says "
         f"'{adapter.name}': write one name in both, and build it again"
     )
+
+
+def refuse_misnamed(adapters: Iterable[Adapter]) -> None:
+    """Raises BadInput if one has another name in its library than in its sidecar."""
+    for adapter in adapters:
+        wrong = misnamed(adapter)
+        if wrong is not None:
+            raise BadInput(wrong, where=adapter.name)
 
 
 def available_cpus() -> tuple[int, ...]:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A template for an adapter in Python. It copies messages within the process, keeps the newest, and wakes the
-waiting reader. It uses only lagometer.worker_python.adapter and .arrivals from lagometer. There is nothing to
-build: `library` in the adapter.json next to it names this file.
+waiting reader, or calls its listener on the reader's own thread. Of lagometer it uses only
+lagometer.worker_python.adapter and .arrivals. Nothing is built: `library` in adapter.json names this file.
 
 Required: probe, open_context and every method below. If there is nothing to do or to report, do it as here.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -44,8 +45,6 @@ def _refuse(endpoint: EndpointConfiguration) -> None:
         raise AdapterError(f"in_python has no type '{endpoint.type}'; valid: {', '.join(TYPES)}")
     if endpoint.qos.durability == "transient_local" or endpoint.qos.history == "keep_all":
         raise AdapterError("in_python supports only keep_last and volatile; change history, durability")
-    if endpoint.dispatch == "listener":
-        raise AdapterError("in_python has no listener; use waitset or poll")
 
 
 class MyWriter:
@@ -78,16 +77,28 @@ class MyWriter:
 
 
 class MyReader:
-    """One subscriber. `arrivals` holds the queue and wakes the waiting thread."""
+    """One subscriber. `arrivals` holds the queue and wakes the waiting thread, or the listener's."""
 
     def __init__(
         self, endpoint: EndpointConfiguration, on_data: Callable[[], None], readers: list[MyReader]
     ) -> None:
-        self.arrivals: Arrivals[bytes] = Arrivals(endpoint, on_data)
+        self._news, self._ended = threading.Event(), False
+        self.arrivals: Arrivals[bytes] = Arrivals(endpoint, self._news.set)
         self._readers = readers
+        self._listener: threading.Thread | None = None
+        if endpoint.dispatch == "listener":
+            self._listener = threading.Thread(target=self._listen, args=(on_data,), daemon=True)
 
     def enable(self) -> None:
+        if self._listener is not None:
+            self._listener.start()
         self._readers.append(self)
+
+    def _listen(self, on_data: Callable[[], None]) -> None:
+        """The listener's thread. A client library with such a thread calls `arrivals.note` on it instead."""
+        while self._news.wait() and not self._ended:
+            self._news.clear()
+            on_data()
 
     def take(self) -> list[bytes]:
         return self.arrivals.take()
@@ -99,8 +110,13 @@ class MyReader:
         return {"settings": {"depth": {"value": self.arrivals.depth, "default": None}}, "paste": []}
 
     def close(self) -> None:
+        """It may have been enabled or not. Once this returns, nothing is called any more."""
         if self in self._readers:
             self._readers.remove(self)
+            self._ended = True
+            self._news.set()
+            if self._listener is not None:
+                self._listener.join()
 
 
 class MyContext:

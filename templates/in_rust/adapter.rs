@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A template for an adapter in Rust that needs only the installed files. It copies messages within a process,
-//! keeps the newest, and is polled. Build it next to its adapter.json with
+//! keeps the newest, and is polled or calls a listener on each reader's own thread. Build it with
 //!   LAGOMETER="$(lagometer adapters --include)" rustc --edition 2021 -O --crate-type cdylib --crate-name in_rust adapter.rs
 //! Nothing unwinds into C: a panic in an `extern "C"` function ends the process.
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::ptr::null;
 use std::sync::{Arc, Mutex};
 
 use abi::*;
-use plain::{answer, element, made, object, text, whole, words, Abilities, Checked, Out};
+use plain::{answer, element, made, object, shared, text, whole, words, Abilities, Checked, Listener, Out};
 
 #[allow(dead_code)]
 mod abi {
@@ -23,7 +22,8 @@ mod plain {
 
 const SHOWN_MAX: usize = 64; // messages between take and release, in addition to those that are waiting
 const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
-const ABILITIES: Abilities = Abilities::only(DISPATCH_POLL, BEST_EFFORT, KEEP_LAST, VOLATILE);
+const ONLY: Abilities = Abilities::only(DISPATCH_POLL, BEST_EFFORT, KEEP_LAST, VOLATILE);
+const ABILITIES: Abilities = Abilities { dispatch: ONLY.dispatch | 1 << DISPATCH_LISTENER, ..ONLY };
 
 type Domain = u32; // of a context and of a node
 type Place = (Domain, u64, String); // domain, size, topic: endpoints match if it is the same
@@ -37,25 +37,24 @@ struct Reader {
     depth: usize,
     waiting: VecDeque<Vec<u8>>, // at most `depth`
     spare: Vec<Vec<u8>>,
+    listener: Option<Listener>,
 }
-type Shared = Arc<Mutex<Reader>>;
-static READERS: Mutex<Vec<(Place, Shared)>> = Mutex::new(Vec::new()); // the enabled ones
+type Locked = Arc<Mutex<Reader>>; // for `take`, and for each `commit` on any thread
+static READERS: Mutex<Vec<(Place, Locked)>> = Mutex::new(Vec::new()); // the enabled ones
 
 extern "C" fn context_create(config: *const ContextConfig, out: Out<ContextHandle>) -> Status {
-    let config = whole(config);
-    made(plain::check_context(&config).map(|()| config.domain), out)
+    made(plain::check_context(&whole(config)).map(|()| whole(config).domain), out)
 }
 extern "C" fn node_create(context: *mut ContextHandle, _name: Text, out: Out<NodeHandle>) -> Status {
-    made(Ok(*object::<Domain, _>(context)), out)
+    made(Ok(*shared::<Domain, _>(context)), out)
 }
 extern "C" fn type_create(_: *mut ContextHandle, config: *const TypeConfig, out: Out<TypeHandle>) -> Status {
-    let config = whole(config);
-    made(plain::check_bytes(&config, PAYLOAD_BYTES_MAX).map(|()| config.max_bytes), out)
+    made(plain::check_bytes(&whole(config), PAYLOAD_BYTES_MAX).map(|()| whole(config).max_bytes), out)
 }
 fn settled(n: *mut NodeHandle, c: *const EndpointConfig, checked: Checked<()>) -> Checked<(Place, usize)> {
     checked?;
     let config = whole(c);
-    let place = (*object(n), *object(config.type_), words(config.topic).to_owned());
+    let place = (*shared(n), *shared(config.type_), words(config.topic).to_owned());
     Ok((place, plain::depth(&config)))
 }
 extern "C" fn writer_create(n: *mut NodeHandle, c: *const EndpointConfig, out: Out<WriterHandle>) -> Status {
@@ -65,20 +64,24 @@ extern "C" fn writer_create(n: *mut NodeHandle, c: *const EndpointConfig, out: O
 extern "C" fn reader_create(n: *mut NodeHandle, c: *const EndpointConfig, out: Out<ReaderHandle>) -> Status {
     let reader = settled(n, c, plain::check_endpoint(&whole(c), &ABILITIES)).map(|(place, depth)| {
         let spare = (0..depth + SHOWN_MAX).map(|_| Vec::with_capacity(place.1 as usize)).collect();
-        Shared::new(Mutex::new(Reader { place, depth, waiting: VecDeque::with_capacity(depth), spare }))
+        let (waiting, listener) = (VecDeque::with_capacity(depth), Listener::of(&whole(c)));
+        Locked::new(Mutex::new(Reader { place, depth, waiting, spare, listener }))
     });
     made(reader, out)
 }
 extern "C" fn reader_enable(handle: *mut ReaderHandle) -> Status {
-    let reader = object::<Shared, _>(handle);
+    let reader = shared::<Locked, _>(handle);
     READERS.lock().unwrap().push((reader.lock().unwrap().place.clone(), reader.clone()));
     OK
 }
 extern "C" fn reader_destroy(handle: *mut ReaderHandle) {
     if !handle.is_null() {
-        READERS.lock().unwrap().retain(|(_, reader)| !Shared::ptr_eq(reader, object(handle)));
+        let reader = shared::<Locked, _>(handle);
+        READERS.lock().unwrap().retain(|(_, other)| !Locked::ptr_eq(other, reader));
+        let listener = reader.lock().unwrap().listener.take();
+        drop(listener); // waits for a running call, which may take: so without the lock
     }
-    plain::free::<Shared, _>(handle);
+    plain::free::<Locked, _>(handle);
 }
 extern "C" fn borrow(handle: *mut WriterHandle, bytes: u64, message: *mut Message) -> Status {
     let writer = object::<Writer, _>(handle);
@@ -101,11 +104,12 @@ extern "C" fn commit(handle: *mut WriterHandle, message: *mut Message) -> Status
         message.clear();
         message.extend_from_slice(&writer.data[..bytes]);
         reader.waiting.push_back(message);
+        reader.listener.iter().for_each(Listener::ring);
     }
     OK
 }
 extern "C" fn take(r: *mut ReaderHandle, s: *mut Sample, stride: u32, max: u32, taken: *mut u32) -> Status {
-    let mut reader = object::<Shared, _>(r).lock().unwrap();
+    let mut reader = shared::<Locked, _>(r).lock().unwrap();
     let count = max.min(reader.waiting.len() as u32);
     for (index, message) in (0..count).zip(reader.waiting.drain(..count as usize)) {
         let (sample, mut message) = (element(s, stride, index), ManuallyDrop::new(message));
@@ -117,7 +121,7 @@ extern "C" fn take(r: *mut ReaderHandle, s: *mut Sample, stride: u32, max: u32, 
     OK
 }
 extern "C" fn release(handle: *mut ReaderHandle, samples: *mut Sample, stride: u32, count: u32) {
-    let mut reader = object::<Shared, _>(handle).lock().unwrap();
+    let mut reader = shared::<Locked, _>(handle).lock().unwrap();
     for sample in (0..count).map(|index| element(samples, stride, index)) {
         let Region { data, size } = sample.regions[0];
         reader.spare.push(unsafe { Vec::from_raw_parts(data, size as usize, sample.adapter_data as usize) });
@@ -142,9 +146,5 @@ static TABLE: Table = Table {
 };
 #[no_mangle]
 extern "C" fn lagometer_adapter(host: *const Host) -> *const Table {
-    if plain::serves(host) {
-        &TABLE
-    } else {
-        null()
-    }
+    plain::table_for(host, &TABLE)
 }

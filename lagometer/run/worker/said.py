@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a trial fails because of what a worker said."""
+"""Why a trial fails because of what a worker said, or wrote before it died."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lagometer.run.worker.conversation import Conversation, failure_code
 from lagometer.run.worker.messages import Failed, Ready
+from lagometer.run.worker.panics import panic_in
 from lagometer.run.worker.plan import Plan
 from lagometer.run.worker.unmatched import counted
 from lagometer.run.worker.words import text_of
@@ -21,6 +22,12 @@ def reasons_of(
         yield from _wrong_claims(talk.name, talk.ready)
     if event == "failed" and talk.failed is not None:
         yield _failure(talk.name, talk.failed, conversations, plans)
+
+
+def died(talk: Conversation, how: str, phase: str) -> str:
+    """Returns why the trial fails because this worker ended; with its panic, if it wrote of one."""
+    panic = panic_in(talk.stderr)
+    return f"worker-died: {talk.name} {how} in phase {phase}{panic and f': {panic}'}"
 
 
 def _wrong_claims(name: str, ready: Ready) -> Iterator[str]:

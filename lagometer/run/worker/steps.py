@@ -27,7 +27,7 @@ from lagometer.run.worker.conversation import Conversation, creation_ns
 from lagometer.run.worker.messages import ProtocolError
 from lagometer.run.worker.outcome import PHASES, STARTUP, TrialOutcome, WorkerOutcome
 from lagometer.run.worker.plan import Phases, Plan
-from lagometer.run.worker.said import reasons_of
+from lagometer.run.worker.said import died, reasons_of
 from lagometer.run.worker.unmatched import summed_up
 from lagometer.run.worker.waves import late_waves, replaced, waves
 from lagometer.run.worker.words import exit_text, signal_name
@@ -409,7 +409,7 @@ class TrialSteps:
         talk = self._conversations[index]
         self._exited[index] = how = exit_text(notice)
         if talk.failed is None and not (talk.bye and notice.get("code") == 0):
-            self._fail(f"worker-died: {talk.name} {how} in phase {self._phase_of(talk)}")
+            self._fail(died(talk, how, self._phase_of(talk)))
 
     def _on_companion_end(self, notice: Any) -> None:
         """The supervisor ends companions once they are released; before that, none has a reason to end."""

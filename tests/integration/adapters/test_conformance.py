@@ -122,6 +122,11 @@ BREAKS = [
         "contract",
         "threads: begin and end are told to the host: threads called thread_end",
     ),
+    (
+        "thread-silent",
+        "contract",
+        "threads: each that the adapter creates calls thread_begin: the thread that calls on_data has not",
+    ),
     ("unknown-option", "options", "an unknown option is refused"),
     ("settings", "settings", "keep_all_messages"),
     ("domain", "domains", "does not hear the other"),
@@ -299,6 +304,24 @@ def test_a_library_with_another_name_than_its_sidecar_is_not_listed_as_ready(
     (row,) = [each for each in json.loads(result.stdout)["adapters"] if each["name"] == "broken"]
     both = "says that its name is 'somebody-else', and its adapter.json says 'broken'"
     assert (row["state"], both in (row["reason"] or "")) == (state, state == "fails"), row
+
+
+@pytest.mark.parametrize(("what", "refused"), [("name", True), ("nothing", False)])
+def test_a_library_with_another_name_than_its_sidecar_is_not_measured(
+    build: Path, tmp_path: Path, what: str, refused: bool
+) -> None:
+    broken_adapter(build, tmp_path, what)
+    environment = {
+        **programs(build),
+        "LAGOMETER_CONFORMANCE": str(build / "engine" / "lagometer-conformance"),
+        "LAGOMETER_ADAPTER_PATH": str(tmp_path),
+    }
+    line = ("measure", "broken", "--rate", "20Hz", "--duration", "500ms", "--json")
+    code, output, errors = lagometer(tmp_path, *line, environment=environment)
+    wrong = (
+        "says that its name is 'somebody-else', and its adapter.json says 'broken': write one name in both"
+    )
+    assert (code == 2, wrong in output + errors) == (refused, refused), output + errors
 
 
 def test_a_pair_of_the_contract_that_hears_nothing_says_what_each_side_counts(

@@ -37,6 +37,7 @@ def author(tmp_path: Path, build: Path) -> tuple[Path, dict[str, str]]:
     for template in (ROOT / "templates").glob("in_*"):
         shutil.copytree(template, folder / template.name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(folder / "in_cpp", folder / "mine")
+    shutil.copytree(folder / "in_rust", folder / "mine_rs")
     shutil.copytree(ROOT / "adapters" / "null", folder / "null")
     programs = folder / "bin"
     programs.mkdir()
@@ -67,7 +68,8 @@ def test_the_documented_commands_work_in_their_order(author: tuple[Path, dict[st
 
 def test_the_pages_have_commands_in_each_language() -> None:
     text = "".join(blocks())
-    for words in ("g++ ", "cc -std", "rustc ", "conformance in_python", "null/null.cpp", "lagometer measure"):
+    commands = ("g++ ", "cc -std", "rustc ", "--crate-name mine_rs", "null/null.cpp", "lagometer measure")
+    for words in (*commands, "conformance in_python"):
         assert words in text, words
 
 

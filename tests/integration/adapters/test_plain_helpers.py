@@ -17,12 +17,25 @@ mod plain { include!(concat!(env!("LAGOMETER"), "/lagometer/plain.rs")); }
 use abi::*;
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+static BEGUN: AtomicU32 = AtomicU32::new(0);
+static ENDED: AtomicU32 = AtomicU32::new(0);
+static ENTERED: AtomicU32 = AtomicU32::new(0);
+static CALLS: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn log(_: *mut c_void, _: u32, _: Text) {}
 extern "C" fn now_ns(_: *mut c_void) -> i64 { 7 }
 extern "C" fn stamp(_: *mut c_void, _: *mut c_void, _: u32, _: u64, _: i64) {}
-extern "C" fn begin(_: *mut c_void, _: u32, _: Text) {}
-extern "C" fn end(_: *mut c_void) {}
+extern "C" fn begin(_: *mut c_void, _: u32, _: Text) { BEGUN.fetch_add(1, SeqCst); }
+extern "C" fn end(_: *mut c_void) { ENDED.fetch_add(1, SeqCst); }
+extern "C" fn on_data(user: *mut c_void) {
+    assert_eq!((BEGUN.load(SeqCst), user as usize), (1, 7));
+    if ENTERED.fetch_add(1, SeqCst) == 3 {
+        for _ in 0..100_000 { std::thread::yield_now(); }
+    }
+    CALLS.fetch_add(1, SeqCst);
+}
 extern "C" fn fail(_: *mut c_void, _: Text) {}
 
 fn main() {
@@ -43,6 +56,39 @@ fn main() {
     config.dispatch = DISPATCH_WAITSET;
     assert!(plain::check_endpoint(&config, &has).is_ok());
     assert!(plain::check_writer(&config, &has).is_err(), "a writer has no dispatch");
+
+    assert!(plain::Listener::of(&config).is_none(), "a waitset needs no thread");
+    (config.dispatch, config.user) = (DISPATCH_LISTENER, 7 as *mut c_void);
+    config.on_data = Some(on_data);
+    let listener = plain::Listener::of(&config).expect("a listener");
+    for calls in 1..=3 {
+        listener.ring();
+        while CALLS.load(SeqCst) < calls { std::thread::yield_now(); }
+    }
+    listener.ring();
+    while ENTERED.load(SeqCst) < 4 { std::thread::yield_now(); }
+    drop(listener);
+    assert_eq!(CALLS.load(SeqCst), 4, "the running call has ended");
+    assert_eq!((BEGUN.load(SeqCst), ENDED.load(SeqCst)), (1, 1));
+
+    let mut handle: *mut ContextHandle = null_mut();
+    assert_eq!(plain::made(Ok(AtomicU32::new(3)), &mut handle), OK);
+    let (one, other): (&AtomicU32, &AtomicU32) = (plain::shared(handle), plain::shared(handle));
+    one.store(4, SeqCst);
+    assert_eq!(other.load(SeqCst), 4);
+    plain::free::<AtomicU32, _>(handle);
+}
+"""
+
+NOT_SHARED = """
+#[allow(dead_code)]
+mod abi { include!(concat!(env!("LAGOMETER"), "/lagometer/adapter.rs")); }
+#[allow(dead_code)]
+mod plain { include!(concat!(env!("LAGOMETER"), "/lagometer/plain.rs")); }
+
+fn main() {
+    let handle: *mut abi::ContextHandle = std::ptr::null_mut();
+    plain::shared::<std::cell::Cell<u32>, _>(handle);
 }
 """
 
@@ -73,12 +119,17 @@ int main(void) {
 """
 
 
-def run(*command: str, **environment: str) -> None:
-    """Runs a command that must succeed, and says nothing."""
+def carried_out(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command, with the compiler of Rust in its path."""
     path = f"{rust_folder() or ''}{os.pathsep}{os.environ.get('PATH', os.defpath)}".lstrip(os.pathsep)
-    result = subprocess.run(
+    return subprocess.run(
         command, env={**os.environ, "PATH": path, **environment}, capture_output=True, text=True, check=False
     )
+
+
+def run(*command: str, **environment: str) -> None:
+    """Runs a command that must succeed, and says nothing."""
+    result = carried_out(*command, **environment)
     assert (result.returncode, result.stderr) == (0, ""), result.stderr
 
 
@@ -91,6 +142,16 @@ def test_in_rust_the_host_is_at_hand_and_a_writer_needs_no_dispatch(build: Path,
         LAGOMETER=str(build / "include"),
     )
     run(program)
+
+
+def test_in_rust_what_threads_share_needs_a_lock(build: Path, tmp_path: Path) -> None:
+    need("rust")
+    (tmp_path / "main.rs").write_text(NOT_SHARED)
+    command = ("rustc", "--edition", "2021", str(tmp_path / "main.rs"), "-o", str(tmp_path / "main"))
+    result = carried_out(*command, LAGOMETER=str(build / "include"))
+    assert result.returncode != 0 and "cannot be shared between threads safely" in result.stderr, (
+        result.stderr
+    )
 
 
 def test_in_c_a_writer_needs_no_dispatch(build: Path, tmp_path: Path) -> None:
