@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The null adapter: passes a message from one node to another within a process, without copying it. It is a template
-// for adapters, the test double, and the floor for cells within one process.
+// The null adapter passes a message within a process, without copying it: a template, the test double, and a floor.
 #include <algorithm>
 #include <condition_variable>
 #include <list>
@@ -30,11 +29,9 @@ std::mutex mutex;  // protects the whole middleware: the enabled readers
 std::vector<struct Reader*> readers;
 std::list<Pool> orphans;  // of destroyed writers, while a reader still uses one of their messages
 bool unused(const Pool& pool) { return std::ranges::count(pool, 0, &Message::users) == std::ssize(pool); }
-// What adapter.json lists. It has poll, so a writer, whose dispatch is always that, needs no check of its own.
-constexpr Supported kSupported{.dispatch = 1U << LAGOMETER_DISPATCH_POLL | 1U << LAGOMETER_DISPATCH_WAITSET,
-                               .reliability = 1U << LAGOMETER_BEST_EFFORT | 1U << LAGOMETER_RELIABLE,
-                               .history = 1U << LAGOMETER_KEEP_LAST,
-                               .durability = 1U << LAGOMETER_VOLATILE};
+constexpr Supported kSupported{1U << LAGOMETER_DISPATCH_POLL | 1U << LAGOMETER_DISPATCH_WAITSET,
+                               1U << LAGOMETER_BEST_EFFORT | 1U << LAGOMETER_RELIABLE, 1U << LAGOMETER_KEEP_LAST,
+                               1U << LAGOMETER_VOLATILE};
 constexpr size_t kInFlight = 65;  // one being written, and those that readers have taken but not released
 
 struct Endpoint : Plain {
