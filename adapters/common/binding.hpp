@@ -18,7 +18,8 @@
 //       Waitset(Context&), attach(Reader&), wait(until_ns), trigger()
 //         or, if it knows which readers are ready, wait_ready(until_ns, std::span<uint32_t> places, uint32_t& count),
 //         instead of wait() or in addition to it
-// borrow, commit, take, wait and wait_ready return lagometer_status; the other methods return void.
+// borrow, commit, take, wait and wait_ready return lagometer_status; the other methods return void. The constructors
+// refuse what the sidecar does not list: refuse_settings, check_endpoint and check_writer (refusing.hpp) do so.
 //
 // The host's structs may be shorter or longer than in this header. These classes always get structs of the size that
 // this header knows: fields beyond the end of the host's struct are zero, and what is written to them is dropped.
@@ -36,18 +37,9 @@
 #include <utility>
 
 #include "lagometer/adapter.h"
+#include "refusing.hpp"
 
 namespace lagometer {
-
-/// An error with its own status, e.g. Error(LAGOMETER_UNSUPPORTED, "udp can't be reliable").
-class Error : public std::runtime_error {
- public:
-  Error(lagometer_status status, const std::string& message) : std::runtime_error(message), status_(status) {}
-  [[nodiscard]] lagometer_status status() const noexcept { return status_; }
-
- private:
-  lagometer_status status_;
-};
 
 /// The size of a struct in its first version; no host passes less.
 inline constexpr size_t size_1_0(const lagometer_host&) { return LAGOMETER_HOST_SIZE_1_0; }
@@ -92,11 +84,6 @@ auto with_whole(Struct& given, Function&& function) {
 
 /// The host that loaded this library; functions that it does not have are null. Set by the entry function.
 inline const lagometer_host* host = nullptr;
-
-inline std::string_view view(lagometer_string text) noexcept {
-  return text.data == nullptr ? std::string_view{} : std::string_view{text.data, text.size};
-}
-inline lagometer_string to_c(std::string_view text) noexcept { return {text.data(), text.size()}; }
 
 inline int64_t now_ns() noexcept { return host->now_ns(host->self); }
 inline void log(uint32_t level, std::string_view text) noexcept { host->log(host->self, level, to_c(text)); }
@@ -143,44 +130,6 @@ lagometer_status guarded(Function&& function) noexcept {
     host->fail(host->self, to_c("an exception of unknown type"));
     return LAGOMETER_FAILED;
   }
-}
-
-/// For an adapter without settings: rejects every option, and profiles other than the two.
-inline void refuse_settings(std::string_view adapter, const lagometer_context_config& config) {
-  const std::string options(view(config.options));
-  const std::string profile(view(config.profile));
-  if (!options.empty() && options != "{}")
-    throw Error(LAGOMETER_INVALID, std::string(adapter) + " has no options: leave out " + options);
-  if (!profile.empty() && profile != "default" && profile != "matched")
-    throw Error(LAGOMETER_INVALID, std::string(adapter) + " has no profile '" + profile + "'; valid: default, matched");
-}
-
-/// Whether a class says (`kTakesKeys`) that its types may have keys. The ROS 1 adapter is C++17, without `requires`.
-template <typename Class, typename = void>
-inline constexpr bool takes_keys = false;
-template <typename Class>
-inline constexpr bool takes_keys<Class, std::void_t<decltype(Class::kTakesKeys)>> = true;
-
-/// Rejects flags and bits that this header does not know, whatever they may mean later.
-template <typename Class>
-void refuse_unknown(const lagometer_type_config& config) {
-  const bool keyed = (config.flags & LAGOMETER_TYPE_KEYED) != 0;
-  if ((config.flags & ~LAGOMETER_TYPE_KEYED) != 0)
-    throw Error(LAGOMETER_INVALID, "a type with a flag that is not known: leave it out");
-  if (keyed && !takes_keys<Class>) throw Error(LAGOMETER_UNSUPPORTED, "no payload type has a key: leave the flag out");
-  if (takes_keys<Class> && keyed != (config.instances > 0))
-    throw Error(LAGOMETER_INVALID, "a type with a key has at least 1 instance, and one without has none");
-  if (keyed && view(config.name) != "bytes")
-    throw Error(LAGOMETER_UNSUPPORTED, "only the type bytes can have a key: leave the flag out");
-}
-inline void refuse_unknown(const lagometer_endpoint_config& config) {
-  constexpr uint64_t kPolicies = LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY |
-                                 LAGOMETER_QOS_DEADLINE | LAGOMETER_QOS_LIFESPAN | LAGOMETER_QOS_LIVELINESS |
-                                 LAGOMETER_QOS_PARTITION;
-  if (config.flags != 0 || config.dispatch > LAGOMETER_DISPATCH_LISTENER)
-    throw Error(LAGOMETER_INVALID, "an endpoint with a flag or a dispatch that is not known: leave it out");
-  if (config.qos != nullptr && (config.qos->present & ~kPolicies) != 0)
-    throw Error(LAGOMETER_INVALID, "a quality of service that is not known: leave it out");
 }
 
 /// An endpoint's configuration as this header knows it, checked; it points into itself. Throws Error.

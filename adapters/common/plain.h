@@ -46,7 +46,7 @@ static inline lagometer_status lagometer_check_size(uint32_t size, size_t size_1
                           : lagometer_refuse(LAGOMETER_INVALID, "a struct without the fields of its first version");
 }
 
-/* For an adapter without options: rejects every option by name, and profiles other than the two. */
+/* For an adapter without options: rejects every option by name, profiles other than the two, and security. */
 static inline lagometer_status lagometer_check_context(const lagometer_context_config* config) {
   char why[512];
   if (lagometer_check_size(config->size, LAGOMETER_CONTEXT_CONFIG_SIZE_1_0) < 0) return LAGOMETER_INVALID;
@@ -55,6 +55,7 @@ static inline lagometer_status lagometer_check_context(const lagometer_context_c
   if (config->profile.size > 0 && !lagometer_is(config->profile, "default") &&
       !lagometer_is(config->profile, "matched"))
     return lagometer_refuse(LAGOMETER_INVALID, "the profiles are default and matched");
+  if (config->security.size > 0) return lagometer_refuse(LAGOMETER_UNSUPPORTED, "there is no security: leave it out");
   return LAGOMETER_OK;
 }
 

@@ -184,8 +184,11 @@ impl Drop for Listener {
     }
 }
 
-/// For an adapter without options: rejects every option by name, and profiles other than the two.
+/// For an adapter without options: rejects every option by name, profiles other than the two, and security.
 pub fn check_context(config: &ContextConfig) -> Checked<()> {
+    if !words(config.security).is_empty() {
+        return no(UNSUPPORTED, "there is no security: leave it out");
+    }
     match (words(config.profile), words(config.options)) {
         ("" | "default" | "matched", "" | "{}") => Ok(()),
         ("" | "default" | "matched", given) => {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The null adapter: passes a message from one node to another within a process, without copying it. It is a template
-// for adapters, the test double, and the floor for cells within one process.
+// The null adapter passes a message within a process, without copying it: a template, the test double, and a floor.
 #include <algorithm>
 #include <condition_variable>
 #include <list>
@@ -30,6 +29,9 @@ std::mutex mutex;  // protects the whole middleware: the enabled readers
 std::vector<struct Reader*> readers;
 std::list<Pool> orphans;  // of destroyed writers, while a reader still uses one of their messages
 bool unused(const Pool& pool) { return std::ranges::count(pool, 0, &Message::users) == std::ssize(pool); }
+constexpr Supported kSupported{1U << LAGOMETER_DISPATCH_POLL | 1U << LAGOMETER_DISPATCH_WAITSET,
+                               1U << LAGOMETER_BEST_EFFORT | 1U << LAGOMETER_RELIABLE, 1U << LAGOMETER_KEEP_LAST,
+                               1U << LAGOMETER_VOLATILE};
 constexpr size_t kInFlight = 65;  // one being written, and those that readers have taken but not released
 
 struct Endpoint : Plain {
@@ -37,9 +39,7 @@ struct Endpoint : Plain {
       : type(*reinterpret_cast<Type*>(config.type)),
         where(node.context.domain, view(config.topic), type.bytes_max),
         depth(std::max(1U, config.qos->depth)) {
-    if (config.qos->durability != LAGOMETER_VOLATILE || config.qos->history == LAGOMETER_KEEP_ALL)
-      throw Error(LAGOMETER_UNSUPPORTED, "null supports only keep_last and volatile; change history, durability");
-    if (config.dispatch == LAGOMETER_DISPATCH_LISTENER) throw Error(LAGOMETER_UNSUPPORTED, "null has no listener");
+    check_endpoint("null", config, kSupported);
   }
   Type type;
   std::tuple<uint32_t, std::string, uint64_t> where;  // domain, topic, size: endpoints match if it is the same

@@ -21,6 +21,7 @@ Context::Context(const lagometer_context_config& config)
       folder_(rendezvous::adapter_folder(view(config.runtime_directory), config.domain, abilities.adapter)),
       keep_all_messages_(floor::parse_options(abilities.adapter, view(config.options), {keep_all_option})
                              .value(std::string(keep_all_option), 0U)) {
+  refuse_security(abilities.adapter, config);
   static_cast<void>(
       floor::matched_profile(abilities.adapter, view(config.profile)));  // both profiles are the same here
   if (keep_all_messages_ > floor::depth_max) {

@@ -31,6 +31,7 @@ void size_buffer(int socket, int forced, int option, int bytes) {
 Context::Context(const lagometer_context_config& config)
     : name_(view(config.name)),
       folder_(rendezvous::adapter_folder(view(config.runtime_directory), config.domain, abilities.adapter)) {
+  refuse_security(abilities.adapter, config);
   if (floor::matched_profile(abilities.adapter, view(config.profile))) buffer_bytes_ = matched_buffer_bytes;
   buffer_bytes_ = floor::parse_options(abilities.adapter, view(config.options), {buffer_option})
                       .value(std::string(buffer_option), buffer_bytes_);

@@ -13,6 +13,21 @@ namespace {
 
 using nlohmann::json;
 
+std::string name_of(lagometer_status status) {
+  switch (status) {
+    case LAGOMETER_UNSUPPORTED:
+      return "LAGOMETER_UNSUPPORTED";
+    case LAGOMETER_INVALID:
+      return "LAGOMETER_INVALID";
+    case LAGOMETER_NO_RESOURCE:
+      return "LAGOMETER_NO_RESOURCE";
+    case LAGOMETER_FAILED:
+      return "LAGOMETER_FAILED";
+    default:
+      return "status " + std::to_string(status);
+  }
+}
+
 void judge(Bed& bed, const Line& line) {
   json verdict = {{"line", line.name}, {"passed", false}, {"detail", ""}};
   try {
@@ -171,11 +186,12 @@ void must_refuse(const std::string& what, std::optional<lagometer_status> status
   } catch (const Refusal& refusal) {
     if (refusal.reason().empty()) throw Broken(refusal.call() + " refused " + what + " without calling host->fail");
     if (status && refusal.status() != *status)
-      throw Broken(refusal.call() + " refused " + what + " with status " + std::to_string(refusal.status()) + ", not " +
-                   std::to_string(*status) + ": " + refusal.reason());
+      throw Broken(refusal.call() + " refused " + what + " with " + name_of(refusal.status()) + ", not with " +
+                   name_of(*status) + ": " + refusal.reason());
     return;
   }
-  throw Broken(what + " was accepted");
+  const std::string wanted = status ? name_of(*status) : "LAGOMETER_UNSUPPORTED or LAGOMETER_INVALID";
+  throw Broken(what + " was accepted: refuse it with " + wanted + ", and give the reason to host->fail");
 }
 
 void judge_contract(const Adapter& adapter, const json& order, const std::string& runtime_directory) {

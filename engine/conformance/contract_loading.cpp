@@ -17,7 +17,7 @@ void host_of_no_version(Bed& bed) {
   none.abi_version = 0;
   const bool served = bed.adapter.entry()(&none) != nullptr;
   bed.adapter.entry()(&host());
-  if (served) throw Broken("a host of ABI version 0 got a table");
+  if (served) throw Broken("lagometer_adapter returned a table to a host of ABI version 0: return null");
 }
 
 void whole_table(Bed& bed) {
@@ -26,7 +26,8 @@ void whole_table(Bed& bed) {
     throw Broken(std::string("a function that may not be null is null: ") + missing);
   const int waiting = (t.waitset_create != nullptr) + (t.waitset_attach != nullptr) + (t.waitset_wait != nullptr) +
                       (t.waitset_trigger != nullptr) + (t.waitset_destroy != nullptr);
-  if (waiting != 0 && waiting != 5) throw Broken("waitset functions are null, but not as a group");
+  if (waiting != 0 && waiting != 5)
+    throw Broken("some of the five waitset functions are null: set all of them, or none");
   if (waiting == 0 && bed.declares("dispatch", "waitset"))
     throw Broken("the sidecar lists waitset, the table has none");
   if (waiting == 0 && t.waitset_wait_ready != nullptr) throw Broken("waitset_wait_ready is there, without waitsets");
@@ -86,10 +87,10 @@ void probe_tells(Bed& bed) {
 
 void unknown_extension(Bed& bed) {
   if (bed.table().extension(LAGOMETER_OBJECT_ADAPTER, nullptr, to_c("no-such-extension/1")) != nullptr)
-    throw Broken("an extension that nobody has got a table");
+    throw Broken("extension() returned a table for \"no-such-extension/1\": return null for a name you don't have");
   Context context(bed.adapter, bed.context);
   if (bed.table().extension(LAGOMETER_OBJECT_CONTEXT, context.handle(), to_c("no-such-extension/1")) != nullptr)
-    throw Broken("an extension that nobody has got a table, of a context");
+    throw Broken("extension() of a context returned a table for \"no-such-extension/1\": return null");
 }
 
 void check_description(const std::string& object, const Told& told) {
@@ -97,6 +98,16 @@ void check_description(const std::string& object, const Told& told) {
     throw Broken("describe of a " + object + " called its sink " + std::to_string(told.times) + " times");
   const json said = json::parse(told.text, nullptr, false);
   if (!said.is_object()) throw Broken("describe of a " + object + " is not a JSON object: " + told.text);
+  static const json parts = {"settings", "paste", "observed", "transport"};
+  for (const auto& [key, value] : said.items()) {
+    if (std::find(parts.begin(), parts.end(), json(key)) == parts.end())
+      throw Broken(std::string("describe of a ")
+                       .append(object)
+                       .append(" has the key \"")
+                       .append(key)
+                       .append("\", which nobody reads; known are: ")
+                       .append(parts.dump()));
+  }
   const json settings = said.value("settings", json::object());
   const json paste = said.value("paste", json::array());
   const json transports = said.value("transport", json::object());

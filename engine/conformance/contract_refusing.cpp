@@ -104,6 +104,37 @@ void lacking_abilities(Bed& bed) {
       "dispatch", "poll", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_POLL; }, true);
 }
 
+struct NamedPolicy {
+  const char* name;
+  void (*ask)(QosSpec& qos);
+};
+constexpr NamedPolicy kPolicies[] = {
+    {"deadline", [](QosSpec& qos) { qos.deadline_ns = 1'000 * kMillisecond_ns; }},
+    {"lifespan", [](QosSpec& qos) { qos.lifespan_ns = 1'000 * kMillisecond_ns; }},
+    {"liveliness", [](QosSpec& qos) { qos.lease_ns = 1'000 * kMillisecond_ns; }},
+    {"partition", [](QosSpec& qos) { qos.partition = "elsewhere"; }},
+};
+
+void lacking_policies(Bed& bed) {
+  Context context(bed.adapter, bed.context);
+  for (const NamedPolicy& policy : kPolicies) {
+    if (bed.declares("policies", policy.name)) continue;
+    EndpointSpec spec = bed.endpoint();
+    policy.ask(spec.qos);
+    const std::string what = std::string(" with the policy ") + policy.name + ", which the sidecar does not list,";
+    must_refuse("a writer" + what, LAGOMETER_UNSUPPORTED, [&] { make_writer(context, spec); });
+    must_refuse("a reader" + what, LAGOMETER_UNSUPPORTED, [&] { make_reader(context, spec); });
+  }
+}
+
+void lacking_security(Bed& bed) {
+  if (!bed.sidecar.at("abilities").at("security").empty()) throw Absent("the sidecar lists security");
+  ContextSpec spec = bed.context;
+  spec.security = R"({"kind":"sign"})";
+  must_refuse("a context with security, which the sidecar does not list,", std::nullopt,
+              [&] { const Context context(bed.adapter, spec); });
+}
+
 void beyond_the_limit(Bed& bed) {
   const std::optional<uint64_t> limit = bed.limit("payload_bytes_max");
   if (!limit) throw Absent("the sidecar declares no limit");
@@ -128,6 +159,8 @@ std::vector<Line> refusing_lines() {
           {"refuses: an unknown dispatch", unknown_dispatch},
           {"refuses: an unknown profile", unknown_profile},
           {"refuses: each ability that the sidecar does not list (UNSUPPORTED)", lacking_abilities},
+          {"refuses: each policy that the sidecar does not list (UNSUPPORTED)", lacking_policies},
+          {"refuses: security that the sidecar does not list", lacking_security},
           {"refuses: payloads above the declared limit", beyond_the_limit}};
 }
 

@@ -129,9 +129,10 @@ void rejected_counted(Bed& bed) {
   if (pressed.rejected == 0)
     throw Absent("nothing was rejected in " + std::to_string(pressed.sent_bytes >> 20U) +
                  " MiB to a reader that takes nothing");
-  if (!pressed.counts) throw Broken("messages were rejected, and counters() tells no rejected ones");
+  if (!pressed.counts)
+    throw Broken("messages were rejected, and counters() reports none: set LAGOMETER_COUNTER_REJECTED in `present`");
   if (pressed.counted != pressed.rejected)
-    throw Broken(std::to_string(pressed.rejected) + " messages were rejected, counters() tells " +
+    throw Broken(std::to_string(pressed.rejected) + " messages were rejected, and counters() reports " +
                  std::to_string(pressed.counted));
 }
 
@@ -141,7 +142,7 @@ void counters_known(Bed& bed) {
   Pair pair(bed, bed.endpoint());
   pair.meet();
   if (((pair.writer.counters().present | pair.reader.counters().present) & ~kKnown) != 0)
-    throw Broken("counters() tells one that this header does not know");
+    throw Broken("counters() sets a bit in `present` that this header does not know");
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ Spaced spaced() {
 uint32_t take_raw(Bed& bed, Reader& reader, Spaced* samples, uint32_t max) {
   uint32_t taken = 0;
   demand("take", [&] { return bed.table().take(reader.handle(), &samples->sample, sizeof(Spaced), max, &taken); });
-  if (taken > max) throw Broken("take gave " + std::to_string(taken) + " where " + std::to_string(max) + " were asked");
+  if (taken > max)
+    throw Broken("take returned " + std::to_string(taken) + " samples, and max was " + std::to_string(max));
   return taken;
 }
 
@@ -44,7 +45,7 @@ void empty_at_once(Bed& bed) {
   Pair pair(bed, bed.endpoint());
   Spaced sample = spaced();
   const int64_t begin_ns = now_ns();
-  if (take_raw(bed, pair.reader, &sample, 1) != 0) throw Broken("something was taken that nobody sent");
+  if (take_raw(bed, pair.reader, &sample, 1) != 0) throw Broken("take returned a sample although nothing was sent");
   if (now_ns() - begin_ns > kAtOnce_ns) throw Broken("take with nothing there blocked for more than 1 s");
 }
 
@@ -55,7 +56,7 @@ void at_most_max(Bed& bed) {
   const uint64_t count = std::min<uint64_t>(8, bed.limit("depth_max").value_or(8));
   for (uint64_t sequence = 0; sequence < count; ++sequence) pair.writer.send(sequence, spec.bytes);
   uint64_t data = 0;
-  wait_until("8 messages (or depth_max) did not come, three at most at a time", [&] {
+  wait_until("8 messages (or depth_max) did not all come, with max = 3 for each take,", [&] {
     std::array<Spaced, 3> samples{spaced(), spaced(), spaced()};
     if (pair.waitset) pair.waitset->wait(now_ns() + kMillisecond_ns);
     const uint32_t taken = take_raw(bed, pair.reader, samples.data(), 3);
@@ -72,7 +73,7 @@ void within_the_stride(Bed& bed) {
   const uint64_t count = std::min<uint64_t>(4, bed.limit("depth_max").value_or(4));
   for (uint64_t sequence = 0; sequence < count; ++sequence) pair.writer.send(sequence, spec.bytes);
   uint64_t data = 0;
-  wait_until("4 messages (or depth_max) did not come", [&] {
+  wait_until("4 messages (or depth_max) did not all come", [&] {
     std::array<Spaced, 4> samples{spaced(), spaced(), spaced(), spaced()};
     if (pair.waitset) pair.waitset->wait(now_ns() + kMillisecond_ns);
     const uint32_t taken = take_raw(bed, pair.reader, samples.data(), 4);
@@ -86,18 +87,32 @@ void within_the_stride(Bed& bed) {
   });
 }
 
-void check_sample(const lagometer_sample& sample, int64_t sent_after_ns, bool may_signal) {
+void check_sample(const lagometer_sample& sample, int64_t sent_after_ns) {
   constexpr uint32_t kKnown = LAGOMETER_SAMPLE_NOT_DATA | LAGOMETER_SAMPLE_LOANED;
   if ((sample.flags & ~kKnown) != 0) throw Broken("a sample has unknown flags");
   if (sample.source_clock > LAGOMETER_CLOCK_WALL || sample.reception_clock > LAGOMETER_CLOCK_WALL)
     throw Broken("a sample names an unknown clock");
   if (sample.signalled_ns == 0) return;
-  if (!may_signal)
-    throw Broken(
-        "signalled_ns is set with dispatch poll: leave it 0, or, if a thread of the adapter's own noticed "
-        "the message, list \"signalled\" under \"poll\" in the sidecar's abilities.stamps");
   if (sample.signalled_ns < sent_after_ns || sample.signalled_ns > now_ns())
     throw Broken("signalled_ns lies before the sending or after the taking");
+}
+
+/// What `stamps` lists of a dispatch is what the samples say. With a listener the begin of the callback counts, too, so
+/// there the adapter may set signalled_ns or not.
+void check_signalled(Bed& bed, const char* dispatch, uint64_t signalled, uint64_t samples) {
+  const std::string with = std::string(" with dispatch ") + dispatch;
+  const std::string list = std::string("\"signalled\" under \"") + dispatch + "\" in the sidecar's abilities.stamps";
+  const bool listens = dispatch_of(dispatch) == LAGOMETER_DISPATCH_LISTENER;
+  if (signalled != 0 && signalled != samples && !listens)
+    throw Broken("signalled_ns is set in " + std::to_string(signalled) + " of " + std::to_string(samples) + " samples" +
+                 with + ": set it in all, or leave it 0");
+  const bool listed = bed.declares_stamp(dispatch, "signalled");
+  if (signalled != 0 && !listed)
+    throw Broken("signalled_ns is set" + with + ": leave it 0, or, if a thread of the adapter's own noticed the " +
+                 "message, list " + list);
+  if (signalled == 0 && listed && !listens)
+    throw Broken("signalled_ns is 0" + with + ": set it where a thread of the adapter's own notices the message, " +
+                 "or leave out " + list);
 }
 
 /// Sends one by one and checks what is reported about each; with a listener, inside its callback.
@@ -105,9 +120,9 @@ void samples_of(Bed& bed, const char* dispatch) {
   EndpointSpec spec = bed.endpoint(std::string("told_by_") + dispatch);
   spec.dispatch = dispatch_of(dispatch);
   const bool listens = spec.dispatch == LAGOMETER_DISPATCH_LISTENER;
-  const bool may_signal = spec.dispatch != LAGOMETER_DISPATCH_POLL || bed.declares_stamp(dispatch, "signalled");
   std::atomic<int64_t> sent_after_ns{0};
   std::atomic<uint64_t> seen{0};
+  std::atomic<uint64_t> signalled{0};
   std::mutex mutex;
   std::string wrong;
   std::unique_ptr<Pair> pair;
@@ -115,7 +130,8 @@ void samples_of(Bed& bed, const char* dispatch) {
   const auto look = [&] {
     looked_at.load()->reader.take(Reader::kBatch, [&](const lagometer_sample& sample) {
       if (!is_data(sample)) return;
-      check_sample(sample, sent_after_ns.load(), may_signal);
+      check_sample(sample, sent_after_ns.load());
+      signalled.fetch_add(sample.signalled_ns != 0 ? 1 : 0);
       seen.fetch_add(1);
     });
   };
@@ -144,6 +160,7 @@ void samples_of(Bed& bed, const char* dispatch) {
   }
   pair.reset();
   if (!wrong.empty()) throw Broken(wrong);
+  check_signalled(bed, dispatch, signalled.load(), seen.load());
 }
 
 void samples_tell_the_truth(Bed& bed) {
@@ -204,8 +221,9 @@ void match_count(Bed& bed) {
   Pair pair(bed, bed.endpoint());
   pair.meet();
   const auto check = [](const char* side, const lagometer_matched& matched) {
-    if (matched.exact > 2) throw Broken(std::string(side) + "_matched is exact in an unknown way");
-    if (matched.exact == 2 && matched.count != 0) throw Broken(std::string(side) + "_matched can't tell, and counts");
+    if (matched.exact > 2) throw Broken(std::string(side) + "_matched sets `exact` to more than 2");
+    if (matched.exact == 2 && matched.count != 0)
+      throw Broken(std::string(side) + "_matched can't tell (`exact` is 2), but its count is not 0");
     return matched.exact == 2 || matched.count >= 1;
   };
   wait_until("writer_matched counts no reader, while messages come,",
@@ -224,7 +242,7 @@ std::vector<Line> taking_lines() {
   return {{"take: none, at once, where nothing is", empty_at_once},
           {"take: at most max", at_most_max},
           {"take: nothing between elements that lie `stride` apart", within_the_stride},
-          {"take: known flags and clocks, a possible signalled_ns", samples_tell_the_truth},
+          {"take: known flags and clocks, signalled_ns as the sidecar's stamps say", samples_tell_the_truth},
           {"take: what it shows stays until release", kept_until_release},
           {"matched: counts who is there, or says that it can't", match_count}};
 }

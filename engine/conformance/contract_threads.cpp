@@ -69,7 +69,7 @@ void one_thread_per_object(Bed& bed) {
       reader.enable();
       writer.enable();
       uint64_t came = 0;
-      wait_until("a pair of endpoints with a thread of its own got too little", [&] {
+      wait_until("with four pairs of endpoints in threads of their own, a pair did not get its 200 messages", [&] {
         writer.probe();
         came += reader.take(Reader::kBatch, [number](const lagometer_sample& sample) {
           const Opened opened = open(sample);

@@ -29,7 +29,7 @@ EndpointSpec listening(Bed& bed, const char* topic = "topic") {
 
 /// Takes everything and waits, until a wait ends only because its time is up.
 void settle(Pair& pair) {
-  wait_until("a waitset with nothing to wait for did not come to rest", [&] {
+  wait_until("a wait did not end with TIMEOUT although everything had been taken,", [&] {
     while (pair.reader.take(Reader::kBatch, [](const lagometer_sample&) {}) > 0) continue;
     return pair.waitset->wait(now_ns() + 20 * kMillisecond_ns) == LAGOMETER_TIMEOUT;
   });
@@ -214,7 +214,7 @@ void names_the_ready(Bed& bed) {
     });
     needless += other_named ? 1 : 0;
   }
-  if (needless == 4) throw Broken("waitset_wait_ready always named a reader that nobody sent to, too");
+  if (needless == 4) throw Broken("waitset_wait_ready also named the reader to which nothing was sent, each time");
   two.writer.send(1, two.spec.bytes);
   two.second_writer.send(1, two.spec.bytes);
   uint32_t of_first = 0;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "peer.hpp"
 
@@ -75,15 +76,18 @@ class Round {
     std::atomic<uint64_t> published{0};
     std::thread traffic([&] {
       try {
-        for (uint64_t sequence = 1; !stop.load(); ++sequence, published.fetch_add(1), step())
+        for (uint64_t sequence = 1; !stop.load(); ++sequence, published.fetch_add(1))
           writer_.send(sequence, kPayloadBytes);
       } catch (const Refusal& refusal) {
         failure_ = refusal.what();
         stop.store(true);
       }
     });
+    // Only these waits count as progress: while the traffic flows on, the destruction may hang.
     const auto wait_for = [&](uint64_t count) {
-      while (published.load() < count && !stop.load()) rest();
+      for (uint64_t before = 0; published.load() < count && !stop.load(); rest()) {
+        if (const uint64_t now = published.load(); std::exchange(before, now) != now) step();
+      }
     };
     wait_for(kBefore);
     waitset_.reset();

@@ -58,7 +58,13 @@ def command(
         str, typer.Option("--network", metavar="WHERE", help="private (their own namespaces) or host.")
     ] = "private",
     hang_after: Annotated[
-        float, typer.Option("--hang-after", metavar="SECONDS", help="Time after which a step counts as hung.")
+        float,
+        typer.Option(
+            "--hang-after",
+            metavar="SECONDS",
+            help="Time without progress after which a step counts as hung. A step that makes progress may "
+            "take 5 times as long in all, reopening 10 times.",
+        ),
     ] = 60.0,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Also write the JSON here.")
@@ -200,7 +206,8 @@ def _print(reports: list[AdapterReport]) -> None:
     console = output_console()
     console.print(table)
     console.print(
-        "✓ shown · ✗ failed · – declared absent · ! declared absent, but the manual has it · · not run"
+        "✓ shown · ✗ failed · – declared absent · ! declared absent, but the manual has it · · not run or "
+        "not judged"
     )
     for report in reports:
         if all(result.verdict == "not-run" for result in report.results):

@@ -20,7 +20,7 @@ from lagometer.conformance.exchange_checks import (
     check_reliable,
     check_sizes,
 )
-from lagometer.conformance.findings import Findings
+from lagometer.conformance.findings import Findings, Otherwise
 from lagometer.conformance.history_checks import check_keep_all, check_keep_last, check_transient_local
 from lagometer.conformance.layer_checks import check_layers
 from lagometer.conformance.life_checks import check_reopening, check_teardown
@@ -42,14 +42,14 @@ class Ability:
     """One column of the matrix.
 
     asks: the most that the check needs; lacks: why the sidecar declares it absent, None if it doesn't;
-    check: adds lines, and returns False if the ability is absent although no line is broken;
+    check: adds lines, and says what the verdict is if no line is broken and it is not a pass;
     not_from_python: why it can't be checked for a Python adapter, empty if it can.
     """
 
     name: str
     title: str
     asks: Asks
-    check: Callable[[Subject, Findings], bool | None]
+    check: Callable[[Subject, Findings], Otherwise | None]
     lacks: Callable[[Sidecar], str | None] = lambda _: None
     not_from_python: str = ""
 
@@ -60,12 +60,6 @@ def _unlisted(ability: str, value: str) -> Callable[[Sidecar], str | None]:
         return None if value in listed else f"{ability} lists {', '.join(listed)}"
 
     return lacks
-
-
-def _keep_last(sidecar: Sidecar) -> str | None:
-    if sidecar.abilities.drops == "newest":
-        return "drops says that a full queue loses what comes"
-    return _unlisted("history", "keep_last")(sidecar)
 
 
 def _beyond_limits(
@@ -97,12 +91,16 @@ def _layers(sidecar: Sidecar) -> str | None:
     return None if sidecar.abilities.layers is not None else "layers is null"
 
 
-def _loans(subject: Subject, findings: Findings) -> bool:
+def _loans(subject: Subject, findings: Findings) -> Otherwise | None:
     if check_loans(subject, findings):
-        return True
+        return None
     if subject.adapter.sidecar.abilities.origin == "loaned":
-        findings.judge("loaned, as the sidecar declares", False, "the memory of no type was")
-    return False
+        findings.judge(
+            "loaned, as the sidecar declares",
+            False,
+            "borrow returned LOANED for no type: lend the middleware's memory, or declare another `origin`",
+        )
+    return Otherwise("absent", "declared absent: the sidecar's origin is not loaned")
 
 
 ABILITIES: tuple[Ability, ...] = (
@@ -134,7 +132,13 @@ ABILITIES: tuple[Ability, ...] = (
         check_reliable,
         _unlisted("reliability", "reliable"),
     ),
-    Ability("keep-last", "the newest messages are kept", asks.KEEP_LAST, check_keep_last, _keep_last),
+    Ability(
+        "keep-last",
+        "the newest messages are kept",
+        asks.KEEP_LAST,
+        check_keep_last,
+        _unlisted("history", "keep_last"),
+    ),
     Ability(
         "keep-all",
         "all are kept, or back-pressure is reported",

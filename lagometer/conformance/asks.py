@@ -91,7 +91,11 @@ RELIABLE = Asks(
     messages=500,
     more="1 ms of work on each",
 )
-KEEP_LAST = Asks(depth=8, messages=64)
+KEEP_LAST = Asks(
+    depth=8,
+    messages=64,
+    more="with `depth: false` or `drops: newest` up to 14,000 of 4 KB, until one is lost",
+)
 KEEP_ALL = Asks(history="keep_all", blocking_ns=100 * NS_PER_MS, messages=4_000, more="4 KB each")
 TRANSIENT_LOCAL = Asks(depth=80, durability="transient_local", endpoints=3, messages=20)
 DOMAINS = Asks(messages=100, more="two domains")

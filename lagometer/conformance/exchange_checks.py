@@ -117,21 +117,33 @@ def judge_delivery(findings: Findings, label: str, sent: Sent, account: Account,
     findings.judge(f"{label}: accepted", bool(sent.accepted), f"all {sent.rejected} were rejected")
     duplicates = len(received) - len(set(received))
     findings.judge(
-        f"{label}: none came twice", duplicates == 0, f"{duplicates} of {len(received)} came again"
+        f"{label}: none came twice",
+        duplicates == 0,
+        f"{duplicates} of {len(received)} messages had come before",
     )
-    findings.judge(f"{label}: in order", received == sorted(received), "some came after a later one")
+    findings.judge(
+        f"{label}: in order",
+        received == sorted(received),
+        "some messages came after one that was sent later",
+    )
     unexpected = sorted(set(received) - set(sent.accepted))
-    findings.judge(f"{label}: none that was rejected", not unexpected, f"{unexpected[:5]} came")
+    findings.judge(
+        f"{label}: none that was rejected",
+        not unexpected,
+        f"the messages {unexpected[:5]} came although commit rejected them: no reader may get a rejected one",
+    )
     if reliable:
         lost = sorted(set(sent.accepted) - set(received))
         findings.judge(
-            f"{label}: all came", not lost, f"{len(lost)} of {len(sent.accepted)} are missing: {lost[:5]}"
+            f"{label}: all came",
+            not lost,
+            f"{len(lost)} of {len(sent.accepted)} messages that commit accepted are missing: {lost[:5]}",
         )
     else:
         findings.judge(
             f"{label}: at least half came",
             2 * len(received) >= len(sent.accepted),
-            f"{len(received)} of {len(sent.accepted)} came, one each millisecond",
+            f"{len(received)} of {len(sent.accepted)} messages came, and one was sent each millisecond",
         )
 
 

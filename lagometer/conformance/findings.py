@@ -60,6 +60,15 @@ class Findings:
 
 
 @dataclass(frozen=True)
+class Otherwise:
+    """What a check found instead of a pass, if no line is broken: the ability is absent as declared, or
+    nothing could be judged (`not-run`). reason: in words that stand alone."""
+
+    verdict: Literal["absent", "not-run"]
+    reason: str
+
+
+@dataclass(frozen=True)
 class Result:
     """The result for one ability of one adapter; `seconds`: how long it took."""
 

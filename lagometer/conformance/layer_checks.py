@@ -70,11 +70,11 @@ def _rows(
 def _judge_join(findings: Findings, sent: pl.DataFrame, received: pl.DataFrame) -> None:
     matches = match(sent, received)
     joined, strange, unknown = (matches.count(fate) for fate in ("joined", "strange", "unknown"))
-    findings.judge("messages came", received.height > 0, "none did")
+    findings.judge("messages came", received.height > 0, "no message came")
     findings.judge(
         f"{received.height} messages came, and the sender's stamps of each are found by its key",
         unknown == 0,
-        f"{joined} were found, {unknown} were not",
+        f"the stamps of {joined} were found, those of {unknown} were not",
     )
     findings.judge(
         "no stamps are another message's",
@@ -84,7 +84,7 @@ def _judge_join(findings: Findings, sent: pl.DataFrame, received: pl.DataFrame) 
     findings.judge(
         "no two messages have one key",
         matches.ambiguous == 0,
-        f"{matches.ambiguous} keys are several messages'",
+        f"{matches.ambiguous} keys belong to more than one message",
     )
 
 
@@ -107,6 +107,14 @@ def _judge_stamps(
         stamped |= {layer_name(number) for number in entered if number < VENDOR_FROM}
     missing = sorted(set(declared) - stamped)
     undeclared = sorted(stamped - set(declared))
-    findings.judge(f"{side}: every layer that is declared is stamped", not missing, f"not {missing}")
-    findings.judge(f"{side}: no layer that is not declared", not undeclared, f"{undeclared} are stamped")
+    findings.judge(
+        f"{side}: every layer that is declared is stamped",
+        not missing,
+        f"no message has a stamp of {', '.join(missing)}, which the sidecar's `layers` list",
+    )
+    findings.judge(
+        f"{side}: no layer that is not declared",
+        not undeclared,
+        f"messages have stamps of {', '.join(undeclared)}, which the sidecar's `layers` do not list",
+    )
     findings.judge(f"{side}: stamps in order, a layer entered before it is left", not fault, fault)

@@ -38,10 +38,14 @@ def check_reopening(subject: Subject, findings: Findings) -> None:
             findings.judge(
                 f"{dispatch}: {resource.replace('_', ' ')} after {rounds} openings",
                 after[resource] <= before[resource] + spare.get(resource, 0),
-                f"{after[resource]} where there were {before[resource]}",
+                f"there are {after[resource]}, and there were {before[resource]} before them",
             )
         late = answer["late_callbacks"]
-        findings.judge(f"{dispatch}: no callback after its reader is destroyed", late == 0, f"{late} came")
+        findings.judge(
+            f"{dispatch}: no callback after its reader is destroyed",
+            late == 0,
+            f"on_data was called {late} times after the reader's destruction had returned",
+        )
 
 
 def check_teardown(subject: Subject, findings: Findings) -> None:

@@ -198,7 +198,7 @@ class PubSub:
                 more = ", …" if len(missing) > len(some) else ""
                 raise NotMet(
                     f"{len(missing)} pairs did not hear each other within {seconds:.0f} s: "
-                    f"{', '.join(examples)}{more}; {self.counted(some)}"
+                    f"{', '.join(examples)}{more}; {self.counted(some)}{other_network(self.subject)}"
                 )
             self.probe()
             time.sleep(pause_s)
@@ -304,6 +304,21 @@ class PubSub:
             elif time.monotonic() - changed > quiet_s:
                 return accounts
             time.sleep(PAUSE_S)
+
+
+def other_network(subject: Subject) -> str:
+    """What to try if endpoints that need a network do not meet; empty if they need none."""
+    if subject.adapter.sidecar.scope != "network":
+        return ""
+    if subject.network == "private":
+        return (
+            "; the private machine has only a loopback, which carries multicast: if the middleware needs "
+            "another interface, check with --network host"
+        )
+    return (
+        "; on the host's network multicast may not reach the loopback, or a firewall may drop it: check "
+        "without --network host, in the private machine, whose loopback carries multicast"
+    )
 
 
 def _account(heard: Mapping[str, Any], writer: Endpoint) -> Account:

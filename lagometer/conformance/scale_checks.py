@@ -48,10 +48,19 @@ def _exchange_topics(subject: Subject, findings: Findings, dispatch: str) -> Non
         silent = [
             writer.topic for (_, writer), account in zip(pairs, accounts, strict=True) if account.count == 0
         ]
-        findings.judge("each subscriber got its message", not silent, f"{len(silent)} did not: {silent[:3]}")
+        findings.judge(
+            "each subscriber got its message",
+            not silent,
+            f"{len(silent)} of {len(pairs)} subscribers got nothing, first those of {', '.join(silent[:3])}",
+        )
         heard = pubsub.streams_heard()
         mixed = [reader.topic for reader, _ in pairs if heard[reader.id] > 1]
-        findings.judge("none got another topic's", not mixed, f"{len(mixed)} did: {mixed[:3]}")
+        findings.judge(
+            "no subscriber got a message of another topic",
+            not mixed,
+            f"{len(mixed)} of {len(pairs)} subscribers did, first those of {', '.join(mixed[:3])}: pass a "
+            "message on only to subscribers whose topic has the same name",
+        )
 
 
 def check_endpoints(subject: Subject, findings: Findings) -> None:
@@ -72,13 +81,25 @@ def check_endpoints(subject: Subject, findings: Findings) -> None:
         trouble = next((account.trouble for account in accounts if account.trouble), "")
         findings.judge("all that came is whole", not trouble, trouble)
         disorder = sum(account.sequences != sorted(set(account.sequences)) for account in accounts)
-        findings.judge("once and in order", disorder == 0, f"not so on {disorder} of {len(pairs)} edges")
+        findings.judge(
+            "once and in order",
+            disorder == 0,
+            f"from {disorder} of {len(pairs)} publishers to subscribers, messages came twice or out of order",
+        )
         if qos["reliability"] == "reliable":
             short = sum(account.count < count for account in accounts)
-            findings.judge("all came", short == 0, f"messages are missing on {short} of {len(pairs)} edges")
+            findings.judge(
+                "all came",
+                short == 0,
+                f"messages are missing from {short} of {len(pairs)} publishers to subscribers",
+            )
         else:
             silent = sum(account.count == 0 for account in accounts)
-            findings.judge("each heard each", silent == 0, f"nothing came on {silent} of {len(pairs)} edges")
+            findings.judge(
+                "each heard each",
+                silent == 0,
+                f"nothing came from {silent} of {len(pairs)} publishers to subscribers",
+            )
 
 
 def check_fan_out(subject: Subject, findings: Findings) -> None:
@@ -96,11 +117,13 @@ def check_fan_out(subject: Subject, findings: Findings) -> None:
         findings.judge(
             "fairness of what each got (Jain's index) is at least 0.95",
             index >= 0.95,
-            f"{index:.3f}: {counts}",
+            f"it is {index:.3f}; the subscribers got {counts} messages",
         )
         if qos["reliability"] == "reliable":
             findings.judge(
-                "all got all", min(counts) == len(sent.accepted), f"{counts} of {len(sent.accepted)}"
+                "all got all",
+                min(counts) == len(sent.accepted),
+                f"the subscribers got {counts} of {len(sent.accepted)} messages",
             )
     if "best_effort" not in subject.adapter.sidecar.abilities.reliability:
         findings.skip("one that stalls does not stop the others", "it has no best effort")
@@ -125,7 +148,7 @@ def _check_stalled_among_others(subject: Subject, findings: Findings) -> None:
         findings.judge(
             "one that stalls does not stop the others (best effort, at least half reached each)",
             min(counts) >= count // 2,
-            f"{counts} of {count} came to the others",
+            f"the others got {counts} of {count} messages while it took nothing",
         )
 
 
@@ -147,9 +170,17 @@ def check_domains(subject: Subject, findings: Findings) -> None:
         cross_domain = [(readers[number], writers[1 - number]) for number in (0, 1)]
         accounts = pubsub.settled(same_domain, min(len(result.accepted) for result in sent))
         for number, result in enumerate(accounts):
-            findings.judge(f"domain {number} hears itself", result.count > 0, "nothing came")
+            findings.judge(
+                f"a subscriber in domain {number} hears its own domain",
+                result.count > 0,
+                f"no message of the publisher in domain {number} reached it",
+            )
         for number, result in enumerate(pubsub.accounts(cross_domain)):
             crossed = result.count + result.probes
             findings.judge(
-                f"domain {number} does not hear the other", crossed == 0, f"{crossed} messages came"
+                f"a subscriber in domain {number} does not hear the other domain",
+                crossed == 0,
+                f"{crossed} messages of the publisher in domain {1 - number} reached it, on the same topic: "
+                "keep the context's `domain` in what publishers and subscribers are matched by, or declare "
+                "`domains: false`",
             )

@@ -17,6 +17,7 @@ from lagometer.study.claims import wrong_claim
 from lagometer.study.sidecar import Option, OptionValue
 
 UNKNOWN = "no_such_option"
+PARTS = ("settings", "paste", "observed", "transport")  # of what describe() returns
 TRANSPORT = "transport, as claimed"
 Told = dict[str, dict[str, Any]]  # object → its settings
 
@@ -70,7 +71,9 @@ def check_settings(subject: Subject, findings: Findings) -> None:
                 findings.judge(f"{name}, or is refused with a reason", bool(refused.reason), str(refused))
                 continue
             findings.judge(
-                name, bool(differing(default_settings, settings) - volatile), "they are as without it"
+                name,
+                bool(differing(default_settings, settings) - volatile),
+                "describe says the same as without the option: report what is in force under `settings`",
             )
             _check_reported(key, option, value, settings, findings)
 
@@ -183,12 +186,34 @@ def settings_with(subject: Subject, options: dict[str, Any]) -> Told:
 
 
 def _described(pubsub: PubSub, role: int, name: str, object_id: str) -> dict[str, Any]:
-    """A description whose claim of a transport is one that lagometer knows. Raises `PeerFailure` and not
-    `Refused`: describe() may refuse nothing, so this is not the adapter's answer to an option."""
+    """A description of the form that lagometer reads, with a transport that it knows. Raises `PeerFailure`
+    and not `Refused`: describe() may refuse nothing, so this is not the adapter's answer to an option."""
     try:
-        description: dict[str, Any] = json.loads(pubsub.peer(role).do("describe", id=object_id)["text"])
+        text = pubsub.peer(role).do("describe", id=object_id)["text"]
     except Refused as refused:
         raise PeerFailure(str(refused)) from refused
-    if (wrong := wrong_claim(description.get("transport"))) is not None:
+    try:
+        description: object = json.loads(text)
+    except ValueError:
+        description = text
+    if (wrong := wrong_description(description)) is not None:
         raise PeerFailure(f"describe of a {name}: {wrong}")
+    assert isinstance(description, dict), "else it is wrong"
     return description
+
+
+def wrong_description(description: object) -> str | None:
+    """What is wrong with what describe() returns (docs/ADAPTERS.md, "What it reports about itself"); None if
+    nothing is."""
+    if not isinstance(description, dict):
+        return f"it returned {description!r}; it must be a JSON object with {', '.join(PARTS)}"
+    for key, value in description.items():
+        if key not in PARTS:
+            return f"it has the unknown key '{key}', which nobody would read; known are {', '.join(PARTS)}"
+        wanted: type = list if key == "paste" else dict
+        if key != "transport" and value is not None and not isinstance(value, wanted):
+            return f"{key} is {value!r}; it must be {'a list' if wanted is list else 'an object'}"
+    for key, setting in (description.get("settings") or {}).items():
+        if not isinstance(setting, dict) or not {"value", "default"} <= setting.keys():
+            return f'the setting \'{key}\' is {setting!r}; it must be {{"value": …, "default": …}}'
+    return wrong_claim(description.get("transport"))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from lagometer.conformance.abilities import ABILITIES, NAMES, Ability
 from lagometer.conformance.bench import UNSUPPORTED, PeerFailure, Refused, Subject
-from lagometer.conformance.findings import AdapterReport, Findings, Result
+from lagometer.conformance.findings import AdapterReport, Findings, Otherwise, Result
 from lagometer.conformance.manual import Manual, manual_of
 from lagometer.conformance.pubsub import NotMet
 from lagometer.errors import LagometerError
@@ -41,9 +41,9 @@ def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result
         return Result(ability.name, "not-run", f"not applicable: {ability.not_from_python}")
     began_s = time.monotonic()
     findings = Findings()
-    present: bool | None = True
+    otherwise: Otherwise | None = None
     try:
-        present = ability.check(subject, findings)
+        otherwise = ability.check(subject, findings)
     except (NotMet, PeerFailure, Refused) as failure:
         if subject.options and isinstance(failure, Refused) and failure.status == UNSUPPORTED:
             return _absent(ability, f"refused with these options: {failure.reason}", manual)
@@ -61,10 +61,12 @@ def _result(subject: Subject, ability: Ability, manual: Manual | None) -> Result
         more = f" (and {len(findings.broken) - 1} more)" if len(findings.broken) > 1 else ""
         warnings = "".join(f"; {warning}" for warning in subject.noticed)
         return Result(ability.name, "fail", f"{first.name}: {first.detail}{more}{warnings}", lines, seconds)
-    if present is False:
-        absent = _absent(ability, "declared absent: the sidecar's origin is not loaned", manual)
-        return Result(absent.ability, absent.verdict, absent.reason, lines, seconds)
-    return Result(ability.name, "pass", "", lines, seconds)
+    if otherwise is None:
+        return Result(ability.name, "pass", "", lines, seconds)
+    if otherwise.verdict == "not-run":
+        return Result(ability.name, "not-run", otherwise.reason, lines, seconds)
+    absent = _absent(ability, otherwise.reason, manual)
+    return Result(absent.ability, absent.verdict, absent.reason, lines, seconds)
 
 
 def _last_line(findings: Findings) -> str:

@@ -4,23 +4,26 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from lagometer.conformance.asks import USUAL_DEPTH
 from lagometer.conformance.bench import Subject
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.pubsub import PubSub
 from lagometer.run.campaign import Assignment, CampaignRun
-from lagometer.store.reader import open_campaign
+from lagometer.store.reader import Campaign, open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
+from lagometer.study.sidecar import Stamp
 
 
 def check_output(subject: Subject, findings: Findings) -> None:
     """A trial with real workers is valid, whatever the middleware prints on standard output.
 
     Valid means that every line of the protocol was understood, nothing is left behind, and the adapter's
-    claimed transport is the one observed from outside (docs/methodology/noise.md).
+    claimed transport is the one observed from outside (docs/methodology/noise.md). The messages have the
+    stamps that the sidecar lists, and no others.
     """
     with PubSub(subject) as pubsub:
         writer, _ = pubsub.writer(0, "print"), pubsub.reader(1, "print")
@@ -28,17 +31,31 @@ def check_output(subject: Subject, findings: Findings) -> None:
         pubsub.send(writer, 10)
         printed = pubsub.peer(0).do("held")["printed_bytes"]
     findings.note("standard output", f"{printed} bytes were printed there" if printed else "nothing printed")
-    for dispatch in subject.adapter.sidecar.abilities.dispatch:
-        rows, problems = _trial(subject, dispatch)
+    abilities = subject.adapter.sidecar.abilities
+    for dispatch in abilities.dispatch:
+        rows, problems, brought = _trial(subject, dispatch)
         reasons = sorted({reason for row in rows for reason in row["reasons"]}) + problems
         valid = bool(rows) and all(row["valid"] for row in rows)
         findings.judge(f"a trial with real workers is valid, by {dispatch}", valid, "; ".join(reasons))
+        if valid:
+            wrong = wrong_stamps(dispatch, abilities.stamps.get(dispatch, ()), brought)
+            findings.judge(f"messages have the stamps that `stamps` lists, by {dispatch}", not wrong, wrong)
+
+
+def wrong_stamps(dispatch: str, listed: Collection[str], brought: Collection[str]) -> str:
+    """How the sidecar's list of a dispatch differs from the stamps of real messages; empty if it doesn't."""
+    missing = [stamp for stamp in listed if stamp not in brought]
+    unlisted = [stamp for stamp in brought if stamp not in listed]
+    told = [f"no message has {stamp}, which the sidecar lists" for stamp in missing]
+    told += [f"messages have {stamp}, which the sidecar does not list" for stamp in unlisted]
+    right = ", ".join(f'"{stamp}"' for stamp in brought)
+    return f'{"; ".join(told)}: write "{dispatch}": [{right}] under abilities.stamps' if told else ""
 
 
 def check_services(subject: Subject, findings: Findings) -> None:
     """Two clients send requests to one server, open loop: each gets all replies to its own requests."""
     for dispatch in subject.adapter.sidecar.abilities.dispatch:
-        rows, problems = _trial(subject, dispatch, {"workload": "request-reply", "rate": "20Hz"})
+        rows, problems, _ = _trial(subject, dispatch, {"workload": "request-reply", "rate": "20Hz"})
         # A polled graph on few CPUs does not hold its rate.
         reasons = sorted({reason for row in rows for reason in row["reasons"]})
         failures = [
@@ -53,8 +70,9 @@ def check_services(subject: Subject, findings: Findings) -> None:
 
 def _trial(
     subject: Subject, dispatch: str, load: dict[str, str] | None = None
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Runs one short trial; returns its rows of cells.parquet, and why there are none."""
+) -> tuple[list[dict[str, Any]], list[str], tuple[str, ...]]:
+    """Runs one short trial; returns its rows of cells.parquet, why there are none, and the stamps that its
+    messages have in addition to *taken* and *handled*."""
     abilities = subject.adapter.sidecar.abilities
     placement = "single-process" if subject.within_process else "process-per-node"
     if load is None:
@@ -90,8 +108,21 @@ def _trial(
     adapters = discover_adapters(study.options)
     expansion = expand(study, adapters)
     if not expansion.cells:
-        return [], [f"excluded: {excluded.reason}" for excluded in expansion.excluded]
+        return [], [f"excluded: {excluded.reason}" for excluded in expansion.excluded], ()
     with tempfile.TemporaryDirectory(prefix="lagometer-") as folder:
         directory = Path(folder) / "campaign"
         CampaignRun(Assignment(study, expansion.cells, expansion.excluded, adapters, directory)).carry_out()
-        return open_campaign(directory).cells.to_dicts(), []
+        campaign = open_campaign(directory)
+        return campaign.cells.to_dicts(), [], _stamps_of(campaign)
+
+
+def _stamps_of(campaign: Campaign) -> tuple[str, ...]:
+    """The stamps that any received message of a valid trial has."""
+    columns = {stamp: f"{stamp}_ns" for stamp in get_args(Stamp)}
+    valid = campaign.cells.filter("valid").select("cell", "trial").unique()
+    samples = [campaign.samples(cell, trial, list(columns.values())) for cell, trial in valid.iter_rows()]
+    return tuple(
+        stamp
+        for stamp, column in columns.items()
+        if any(rows[column].is_not_null().any() for rows in samples)
+    )

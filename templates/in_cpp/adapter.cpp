@@ -16,6 +16,9 @@ namespace {
 using namespace lagometer;
 
 constexpr uint64_t kShown = 64;  // messages between take and release, in addition to those that are waiting
+// What adapter.json lists. Whatever else is asked for is refused: see check_endpoint, check_writer, refuse_settings.
+constexpr Supported kSupported{1U << LAGOMETER_DISPATCH_POLL | 1U << LAGOMETER_DISPATCH_LISTENER,
+                               1U << LAGOMETER_BEST_EFFORT, 1U << LAGOMETER_KEEP_LAST, 1U << LAGOMETER_VOLATILE};
 
 struct Context : Plain {
   explicit Context(const lagometer_context_config& config) : domain(config.domain) {
@@ -33,12 +36,7 @@ struct Endpoint : Plain {
   Endpoint(Node& node, const lagometer_endpoint_config& config)
       : type(*reinterpret_cast<Type*>(config.type)),
         place(node.context.domain, view(config.topic), type.bytes_max),
-        depth(std::max(1U, config.qos->depth)) {
-    if (config.qos->durability != LAGOMETER_VOLATILE || config.qos->history != LAGOMETER_KEEP_LAST)
-      throw Error(LAGOMETER_UNSUPPORTED, "in_cpp supports only keep_last and volatile; change history, durability");
-    if (config.qos->reliability != LAGOMETER_BEST_EFFORT || config.dispatch == LAGOMETER_DISPATCH_WAITSET)
-      throw Error(LAGOMETER_UNSUPPORTED, "in_cpp is best_effort, with listener or poll; change reliability, dispatch");
-  }
+        depth(std::max(1U, config.qos->depth)) {}
   Type& type;
   std::tuple<uint32_t, std::string, uint64_t> place;  // endpoints match if it is the same
   uint64_t depth;
@@ -56,6 +54,7 @@ struct Reader : Endpoint {
         slots(depth + kShown),
         on_data(config.dispatch == LAGOMETER_DISPATCH_LISTENER ? config.on_data : nullptr),
         user(config.user) {
+    check_endpoint("in_cpp", config, kSupported);
     for (Slot& slot : slots) slot.data = std::make_unique_for_overwrite<uint8_t[]>(type.bytes_max);
   }
   ~Reader() {
@@ -112,7 +111,9 @@ struct Reader : Endpoint {
 };
 
 struct Writer : Endpoint {
-  Writer(Node& node, const lagometer_endpoint_config& config) : Endpoint(node, config), data(type.bytes_max) {}
+  Writer(Node& node, const lagometer_endpoint_config& config) : Endpoint(node, config), data(type.bytes_max) {
+    check_writer("in_cpp", config, kSupported);
+  }
   lagometer_status borrow(uint64_t bytes, lagometer_message& message) {
     type.check(bytes);
     message.origin = LAGOMETER_ORIGIN_COPIED;

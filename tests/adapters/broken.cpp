@@ -68,6 +68,11 @@ void break_loading(std::string_view what) {
       sink(user, to_c("as ever"));
       return LAGOMETER_OK;
     };
+  if (what == "describe-key")
+    table.describe = [](uint32_t, const void*, lagometer_sink sink, void* user) noexcept -> lagometer_status {
+      sink(user, to_c(R"({"a":1})"));
+      return LAGOMETER_OK;
+    };
   if (what == "transport")
     table.describe = [](uint32_t, const void*, lagometer_sink sink, void* user) noexcept -> lagometer_status {
       sink(user, to_c(R"({"transport":{"between_processes":["shm"]}})"));
@@ -85,6 +90,12 @@ void break_contexts(std::string_view what) {
     table.context_create = [](const lagometer_context_config* config, lagometer_context** out) noexcept {
       lagometer_context_config other = *config;
       other.options = to_c("{}");
+      return inner->context_create(&other, out);
+    };
+  if (what == "security")
+    table.context_create = [](const lagometer_context_config* config, lagometer_context** out) noexcept {
+      lagometer_context_config other = *config;
+      other.security = {};
       return inner->context_create(&other, out);
     };
   if (what == "domain")
@@ -115,7 +126,36 @@ void break_contexts(std::string_view what) {
     };
 }
 
+/// The same endpoint, without further policies.
+struct WithoutPolicies {
+  explicit WithoutPolicies(const lagometer_endpoint_config& given) : qos(*given.qos), config(given) {
+    qos.present &= LAGOMETER_QOS_RELIABILITY | LAGOMETER_QOS_HISTORY | LAGOMETER_QOS_DURABILITY;
+    config.qos = &qos;
+  }
+  lagometer_qos qos;
+  lagometer_endpoint_config config;
+};
+
+void accept_policies(std::string_view what) {
+  if (what == "policy" || what == "policy-of-readers")
+    table.reader_create = [](lagometer_node* node, const lagometer_endpoint_config* config,
+                             lagometer_reader** out) noexcept {
+      const WithoutPolicies other(*config);
+      return inner->reader_create(node, &other.config, out);
+    };
+  if (what == "policy")
+    table.writer_create = [](lagometer_node* node, const lagometer_endpoint_config* config,
+                             lagometer_writer** out) noexcept {
+      const WithoutPolicies other(*config);
+      return inner->writer_create(node, &other.config, out);
+    };
+}
+
 void break_endpoints(std::string_view what) {
+  if (what == "hang-destroy")
+    table.reader_destroy = [](lagometer_reader* reader) noexcept {
+      while (reader != nullptr) pause();
+    };
   if (what == "unknown-flag")
     table.writer_create = [](lagometer_node* node, const lagometer_endpoint_config* config,
                              lagometer_writer** out) noexcept {
@@ -355,6 +395,7 @@ const lagometer_adapter_table* load(std::string_view what) {
   table.name = to_c("broken");
   break_loading(what);
   break_contexts(what);
+  accept_policies(what);
   break_endpoints(what);
   break_sending(what);
   break_taking(what);

@@ -334,8 +334,8 @@ typedef struct lagometer_sample {
   uint64_t middleware_sequence;                    /* 0: not known */
   int64_t source_time_ns, reception_time_ns;       /* as the middleware reports them */
   uint32_t source_clock, reception_clock;          /* LAGOMETER_CLOCK_... */
-  /* When the middleware's own thread noticed this message; 0: the adapter can't observe it. With dispatch "poll" it is
-   * 0 unless the sidecar's `stamps` list "signalled" for poll. */
+  /* When the middleware's own thread noticed this message; 0: the adapter can't observe it. With "poll" and "waitset"
+   * it is set if and only if the sidecar's `stamps` list "signalled" there. */
   int64_t signalled_ns;
   uint32_t signalled_cpu; /* the CPU of that thread at signalled_ns; 65535: not known */
   uint32_t reserved;

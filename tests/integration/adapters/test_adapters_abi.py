@@ -57,7 +57,8 @@ def test_what_is_installed_compiles(build: Path, tmp_path: Path) -> None:
     assert abi <= installed, f"not installed: {abi - installed}"
     c, cpp = ["cc", "-xc", "-std=c11"], ["c++", "-xc++", "-std=c++20"]
     for name in sorted(installed):
-        languages = {"plain.h": [c], "binding.hpp": [cpp]}.get(name, [c, cpp] if name.endswith(".h") else [])
+        helpers = {"plain.h": [c], "binding.hpp": [cpp], "refusing.hpp": [cpp]}
+        languages = helpers.get(name, [c, cpp] if name.endswith(".h") else [])
         for language in languages:
             line = [*language, *WARNINGS, "-Wno-unused-function", f"-I{include}", "-fsyntax-only", "-"]
             result = subprocess.run(

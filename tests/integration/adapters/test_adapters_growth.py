@@ -19,7 +19,7 @@ from lagometer.store.records import KIND_RECEIVED, KIND_SENT
 
 HEADER = ROOT / "engine" / "include" / "lagometer" / "adapter.h"
 FIRST = FIRST_HEADER
-SHARED = (ROOT / "adapters" / "common", ("plain.h", "binding.hpp"))
+SHARED = (ROOT / "adapters" / "common", ("plain.h", "binding.hpp", "refusing.hpp"))
 STRUCT = re.compile(r"^typedef struct (lagometer_\w+) \{\n(.*?)^\} \1;", re.M | re.S)
 BEST_EFFORT: Mapping = {"reliability": "best_effort", "history": "keep_last", "depth": 64}
 QUICK = ("--only", "contract", "--only", "discovery", "--only", "sizes", "--only", "output")

@@ -84,8 +84,7 @@ def broken_adapter(build: Path, folder: Path, what: str, over: str = "shm", **ch
     own = folder / "broken"
     own.mkdir()
     (own / library.name).symlink_to(library)
-    abilities_changed = {key: value for key, value in changes.items() if key in sidecar["abilities"]}
-    sidecar["abilities"] |= abilities_changed
+    sidecar["abilities"] |= changes
     (own / "adapter.json").write_text(json.dumps(sidecar))
 
 
@@ -104,6 +103,19 @@ BREAKS = [
         'known transports: transport of a context says "shm"; known are: ["process","shared-memory",',
     ),
     ("transport", "settings", "unix-socket, tcp, udp; did you mean 'shared-memory'?"),
+    (
+        "describe-key",
+        "contract",
+        'known transports: describe of a context has the key "a", which nobody reads; known are: ["settings"',
+    ),
+    ("describe-key", "settings", "describe of a context: it has the unknown key 'a'"),
+    (
+        "policy",
+        "contract",
+        "refuses: each policy that the sidecar does not list (UNSUPPORTED): a writer with the policy",
+    ),
+    ("policy-of-readers", "contract", "a reader with the policy deadline, which the sidecar does not list"),
+    ("security", "contract", "refuses: security that the sidecar does not list: a context with security"),
     ("silent", "contract", "refuses: an unknown type"),
     ("unknown-flag", "contract", "refuses: an unknown flag of an endpoint (INVALID)"),
     ("early", "contract", "enable: nothing arrives before it"),
@@ -115,7 +127,7 @@ BREAKS = [
     ("trigger", "contract", "trigger: ends a wait that is under way"),
     ("allocation", "contract", "measuring: the adapter's own code allocates nothing"),
     ("log", "contract", "measuring: nothing is logged"),
-    ("signalled", "contract", "take: known flags and clocks, a possible signalled_ns"),
+    ("signalled", "contract", "take: known flags and clocks, signalled_ns as the sidecar's stamps say"),
     ("thread", "contract", "threads: begin and end are told to the host"),
     (
         "thread-end",
@@ -137,6 +149,7 @@ BREAKS = [
     ("leak", "reopening", "descriptors"),
     ("leak-thread", "reopening", "threads"),
     ("late", "reopening", "no callback after its reader is destroyed"),
+    ("hang-destroy", "reopening", f"made no progress for {HANG_S} s at 'reopen'"),
 ]
 
 
@@ -234,10 +247,71 @@ def test_what_is_not_broken_is_found_whole(build: Path, tmp_path: Path) -> None:
 def test_a_thread_may_notice_messages_that_are_polled_where_the_sidecar_says_so(
     build: Path, tmp_path: Path
 ) -> None:
-    stamps = {"listener": ["signalled"], "waitset": ["woken"], "poll": ["signalled"]}
+    stamps = {"listener": ["signalled"], "waitset": ["signalled", "woken"], "poll": ["signalled"]}
     broken_adapter(build, tmp_path, "signalled", stamps=stamps)
-    _, results, _ = conformance(build, "broken", "--only", "contract", path=tmp_path)
-    assert broken_lines(abilities(results)["contract"]) == []
+    only = ("--only", "contract", "--only", "output")
+    _, results, _ = conformance(build, "broken", *only, path=tmp_path)
+    found = abilities(results)
+    assert {name: broken_lines(each) for name, each in found.items()} == {"contract": [], "output": []}
+
+
+@pytest.mark.parametrize(
+    ("what", "stamps", "ability", "line"),
+    [
+        ("nothing", {"poll": ["signalled"]}, "contract", "signalled_ns is 0 with dispatch poll: "),
+        (
+            "nothing",
+            {"waitset": ["signalled", "woken"]},
+            "contract",
+            "signalled_ns is 0 with dispatch waitset: ",
+        ),
+        (
+            "signalled",
+            {"poll": ["signalled"]},
+            "contract",
+            "signalled_ns is set with dispatch waitset: leave it 0, or, if a thread of the adapter's own",
+        ),
+        (
+            "nothing",
+            {"listener": []},
+            "output",
+            'which the sidecar does not list: write "listener": ["signalled"] under abilities.stamps',
+        ),
+        ("nothing", {"waitset": []}, "output", "by waitset: messages have woken, which the sidecar does not"),
+        ("nothing", {"poll": ["woken"]}, "output", "by poll: no message has woken, which the sidecar lists"),
+    ],
+)
+def test_stamps_that_messages_do_not_have_and_those_that_are_not_listed_fail(
+    build: Path, tmp_path: Path, what: str, stamps: Mapping, ability: str, line: str
+) -> None:
+    listed = {"listener": ["signalled"], "waitset": ["woken"], "poll": []}
+    broken_adapter(build, tmp_path, what, stamps={**listed, **stamps})
+    code, results, messages = conformance(build, "broken", "--only", ability, path=tmp_path)
+    (broken,) = broken_lines(abilities(results)[ability])
+    assert line in broken, messages
+    assert code == 3
+
+
+@pytest.mark.parametrize(
+    ("over", "declared", "verdict", "words"),
+    [
+        ("udp", {}, "absent", "drops says that a full queue loses what comes"),
+        ("udp", {"drops": "oldest"}, "fail", "declare `drops: newest`, or return REJECTED from commit"),
+        ("shm", {"depth": False}, "pass", ""),
+        ("shm", {"drops": "newest"}, "fail", "the queue dropped its oldest: leave `drops` out"),
+        ("tcp", {"drops": "newest"}, "absent", "(not judged: a message was rejected after "),
+    ],
+)
+def test_what_a_full_queue_loses_is_what_the_sidecar_declares(
+    build: Path, tmp_path: Path, over: str, declared: Mapping, verdict: str, words: str
+) -> None:
+    """Also if the depth has no effect: somebody's adapter passed, whose buffer was never full."""
+    broken_adapter(build, tmp_path, "nothing", over, **declared)
+    code, results, messages = conformance(build, "broken", "--only", "keep-last", path=tmp_path)
+    found = abilities(results)["keep-last"]
+    assert found["verdict"] == verdict, (found, messages)
+    assert words in found["reason"]
+    assert code == (3 if verdict == "fail" else 0)
 
 
 def test_an_adapter_that_prints_on_standard_output_is_heard_all_the_same(build: Path, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The helpers for authors of adapters, `plain.h` and `plain.rs`, in small programs of their own."""
+"""The helpers for authors of adapters, `plain.h`, `plain.rs` and `binding.hpp`, in small programs."""
 
 from __future__ import annotations
 
@@ -119,6 +119,77 @@ int main(void) {
 """
 
 
+IN_CPP = """
+#include "lagometer/binding.hpp"
+
+#include <cassert>
+#include <functional>
+#include <iostream>
+
+using namespace lagometer;
+
+/// The status and the words of a refusal, none if nothing is refused.
+void refused(const char* what, const std::function<void()>& attempt) {
+  try {
+    attempt();
+    std::cout << what << ": accepted\\n";
+  } catch (const Error& error) {
+    std::cout << what << ": " << error.status() << " " << error.what() << "\\n";
+  }
+}
+
+int main() {
+  const Supported has{1U << LAGOMETER_DISPATCH_WAITSET, 1U << LAGOMETER_BEST_EFFORT,
+                      1U << LAGOMETER_KEEP_LAST, 1U << LAGOMETER_VOLATILE, LAGOMETER_QOS_LIFESPAN};
+  lagometer_qos qos{};
+  lagometer_endpoint_config config{};
+  config.qos = &qos;
+  const auto reader = [&] { check_endpoint("toy", config, has); };
+  const auto writer = [&] { check_writer("toy", config, has); };
+  refused("a writer", writer);
+  refused("a reader that polls", reader);
+  config.dispatch = LAGOMETER_DISPATCH_WAITSET;
+  refused("a reader that waits", reader);
+  qos.reliability = LAGOMETER_RELIABLE;
+  refused("a policy that is not present", reader);
+  qos.present = LAGOMETER_QOS_RELIABILITY;
+  refused("reliable", reader);
+  qos.reliability = 9;
+  refused("reliability 9", reader);
+  qos.present = LAGOMETER_QOS_HISTORY;
+  qos.history = LAGOMETER_KEEP_ALL;
+  refused("keep_all", reader);
+  qos.present = LAGOMETER_QOS_DURABILITY;
+  qos.durability = LAGOMETER_TRANSIENT_LOCAL;
+  refused("transient_local", reader);
+  qos.present = LAGOMETER_QOS_LIFESPAN;
+  refused("lifespan", reader);
+  qos.present = LAGOMETER_QOS_LIFESPAN | LAGOMETER_QOS_PARTITION;
+  refused("partition", reader);
+  lagometer_context_config context{};
+  const auto settings = [&] { refuse_settings("toy", context); };
+  refused("a context", settings);
+  context.security = to_c("{}");
+  refused("security", settings);
+  return 0;
+}
+"""
+REFUSED_IN_CPP = """
+a writer: accepted
+a reader that polls: -1 toy does not support dispatch poll; its adapter.json lists waitset
+a reader that waits: accepted
+a policy that is not present: accepted
+reliable: -1 toy does not support reliability reliable; its adapter.json lists best_effort
+reliability 9: -1 toy does not support reliability 9; its adapter.json lists best_effort
+keep_all: -1 toy does not support history keep_all; its adapter.json lists keep_last
+transient_local: -1 toy does not support durability transient_local; its adapter.json lists volatile
+lifespan: accepted
+partition: -1 toy does not support the policy partition: leave it out
+a context: accepted
+security: -1 toy has no security: leave it out
+"""
+
+
 def carried_out(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs a command, with the compiler of Rust in its path."""
     path = f"{rust_folder() or ''}{os.pathsep}{os.environ.get('PATH', os.defpath)}".lstrip(os.pathsep)
@@ -127,10 +198,11 @@ def carried_out(*command: str, **environment: str) -> subprocess.CompletedProces
     )
 
 
-def run(*command: str, **environment: str) -> None:
-    """Runs a command that must succeed, and says nothing."""
+def run(*command: str, **environment: str) -> str:
+    """Runs a command that must succeed without an error message; returns what it says."""
     result = carried_out(*command, **environment)
     assert (result.returncode, result.stderr) == (0, ""), result.stderr
+    return result.stdout
 
 
 def test_in_rust_the_host_is_at_hand_and_a_writer_needs_no_dispatch(build: Path, tmp_path: Path) -> None:
@@ -160,3 +232,14 @@ def test_in_c_a_writer_needs_no_dispatch(build: Path, tmp_path: Path) -> None:
     program = str(tmp_path / "main")
     run("cc", "-std=c11", f"-I{build / 'include'}", str(tmp_path / "main.c"), "-o", program)
     run(program)
+
+
+def test_in_cpp_what_the_sidecar_does_not_list_is_refused_with_what_it_lists(
+    build: Path, tmp_path: Path
+) -> None:
+    need("c++")
+    (tmp_path / "main.cpp").write_text(IN_CPP)
+    program = str(tmp_path / "main")
+    warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
+    run("c++", "-std=c++20", *warnings, f"-I{build / 'include'}", str(tmp_path / "main.cpp"), "-o", program)
+    assert run(program).split("\n") == [*REFUSED_IN_CPP.strip().split("\n"), ""]

@@ -61,4 +61,6 @@ def test_null_refuses_a_listener_instead_of_waiting_for_one(build: Path, tmp_pat
     said = run_worker(build, plan(adapter_library("null", build), tmp_path, pipeline("listener")))
     failed = said.event("failed")
     assert (said.code, failed["phase"], failed["reason"]) == (1, "create", "adapter-failed")
-    assert "null has no listener" in failed["message"]
+    assert (
+        "null does not support dispatch listener; its adapter.json lists poll, waitset" in failed["message"]
+    )
