@@ -322,7 +322,7 @@ class CampaignRun:
                     "factors": cell.columns(),
                     "trials": study.of(cell).fewest_trials(),
                     **({"topics": _topics(cell)} if cell.graph.topics else {}),
-                    **({"bridges": cell.bridges} if cell.bridges else {}),
+                    **({"bridges": cell.bridges, "forwarding": cell.forwarding} if cell.bridges else {}),
                     **({"bridge": _bridge(cell)} if cell.bridge is not None else {}),
                 }
                 for cell in self._assignment.cells

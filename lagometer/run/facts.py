@@ -18,7 +18,7 @@ from lagometer.run.worker.layout import topics_read
 from lagometer.run.worker.messages import WriterDone
 from lagometer.run.worker.outcome import STARTUP, TrialOutcome, WorkerOutcome
 from lagometer.stats.trial.recovery import outages_of, recoveries
-from lagometer.store.facts import ChainSpec, EdgeSpec, ReaderFacts, TrialFacts, WriterFacts
+from lagometer.store.facts import ChainSpec, EdgeSpec, ReaderFacts, TrialFacts, WriterFacts, ways_through
 from lagometer.store.observed import KERNEL_COUNTERS, Observed, RealtimeThread
 from lagometer.study.adapters import NOT_FOR_MEASURING
 from lagometer.study.cell import Cell
@@ -366,11 +366,7 @@ def chain_specs(graph: Graph, forwards: Callable[[Edge, Edge], bool]) -> tuple[C
         # path.
         back = [edge.subscriber == way[0].publisher for edge in way]
         returns = back[-1] and sum(back) == 1
-        places = [place for place, hop in enumerate(pairwise(way)) if forwards(*hop)]
-        if returns and len(places) == len(way) - 1:
-            # All are on two sides, also the one that turns the messages round: that is the one in the middle.
-            returns = len(places) % 2 == 1
-            places = [place for place in places if not returns or place != len(places) // 2]
+        places, returns = ways_through([forwards(*hop) for hop in pairwise(way)], returns)
         forwarded = frozenset(chain.edges[place] for place in places)
         specs.append(ChainSpec(chain.name, chain.edges, returns, forwarded))
     return tuple(specs)

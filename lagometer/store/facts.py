@@ -6,7 +6,7 @@ All times are CLOCK_MONOTONIC in nanoseconds. Nothing in this module is computed
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -77,6 +77,21 @@ class EdgeSpec:
     def one_clock(self) -> bool:
         """Whether times of its two ends may be subtracted from each other."""
         return self.sender_clock == self.receiver_clock
+
+
+def ways_through(forwards: Sequence[bool], returns: bool) -> tuple[list[int], bool]:
+    """At which nodes between the hops of a chain a message is still on its way, and whether one turns it
+    round (docs/methodology/chains.md).
+
+    forwards: of each node in between, whether it is a bridge for the messages of the chain; returns: the
+    chain ends at the node where it began.
+    """
+    places = [place for place, is_bridge in enumerate(forwards) if is_bridge]
+    if returns and len(places) == len(forwards):
+        # All are on two sides, also the one that turns the messages round: that is the one in the middle.
+        returns = len(places) % 2 == 1
+        places = [place for place in places if not returns or place != len(places) // 2]
+    return places, returns
 
 
 @dataclass(frozen=True)

@@ -184,6 +184,22 @@ class Cell:
         return bool(rules) and crosses and at_once
 
     @property
+    def forwarding(self) -> list[tuple[str, str]]:
+        """The edges between which a bridge is, by name: its messages of the first go on as those of the
+        second."""
+        bridges, edges = self.bridges, self.graph.edges()
+        leaving: dict[str, list[Edge]] = {}
+        for edge in edges:
+            leaving.setdefault(edge.publisher, []).append(edge)
+        return [
+            (taken.name, published.name)
+            for taken in edges
+            if taken.subscriber in bridges
+            for published in leaving.get(taken.subscriber, ())
+            if self.forwards(taken, published)
+        ]
+
+    @property
     def across(self) -> dict[str, Traffic]:
         """The topics that a bridge carries to another domain."""
         return {

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from lagometer.store.errors import CampaignError
+from lagometer.store.facts import ways_through
 from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.hops import COLUMNS, KEYS, Hops, Index
@@ -160,7 +162,7 @@ class TrialWays:
 
     def __init__(self, campaign: Campaign, cell: str, trial: int) -> None:
         self._cell = cell
-        self._bridges = _bridges(campaign, cell)
+        self._forwarding = _forwarding(campaign, cell)
         self.hops = Hops(campaign.samples(cell, trial, COLUMNS))
         self._threads = Threads(_journal(campaign, (cell, trial)))
         self._layered = Layered(_read(campaign.layers_path(cell, trial)))
@@ -175,11 +177,14 @@ class TrialWays:
         else:
             hops = index.single(edge, chosen.sequence)
         stays = Stays(self._threads, self._shares, begin_ns)
+        forwards = [(hop.edge, after.edge) in self._forwarding for hop, after in pairwise(hops)]
+        back = [hop.receiver == hops[0].sender for hop in hops]
+        on_the_way, _ = ways_through(forwards, bool(back) and back[-1] and sum(back) == 1)
         for place, hop in enumerate(hops):
             stays.under_way(hop, self._layered.of(hop))
             if place + 1 == len(hops):
                 continue
-            if hop.receiver in self._bridges:
+            if place in on_the_way:
                 stays.in_bridge(hop, hops[place + 1])
             else:
                 stays.in_node(hop, hops[place + 1])
@@ -200,10 +205,11 @@ class TrialWays:
         )
 
 
-def _bridges(campaign: Campaign, cell: str) -> Mapping[str, str]:
-    """The nodes of a cell that forward messages to another domain or adapter, with their processes."""
+def _forwarding(campaign: Campaign, cell: str) -> frozenset[tuple[str, str]]:
+    """The pairs of a cell's edges between which a bridge between domains or adapters is."""
     listed = (each for each in campaign.manifest.get("cells", []) if each["id"] == cell)
-    return next((each.get("bridges") or {} for each in listed), {})
+    pairs = next((each.get("forwarding") or [] for each in listed), [])
+    return frozenset((str(taken), str(published)) for taken, published in pairs)
 
 
 def _read(path: Path) -> pl.DataFrame | None:

@@ -101,7 +101,9 @@ def test_sizes_names_the_size_that_failed(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_depth_that_has_no_effect_may_be_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reason = result_of("keep-last", tmp_path, monkeypatch).reason
-    assert reason.startswith("8 at most: 64 came: ") and '"depth": false' in reason
+    assert (
+        reason.startswith("8 at most: 64 messages waited with a depth of 8: ") and '"depth": false' in reason
+    )
 
 
 def test_a_line_is_under_way_until_it_is_judged() -> None:

@@ -11,6 +11,7 @@ from study_adapters import write_adapters
 from lagometer.run.facts import chain_specs
 from lagometer.store.facts import ChainSpec
 from lagometer.study import expand, study_from_mapping
+from lagometer.study.cell import Cell
 
 ANSWERED = """
 nodes:
@@ -53,7 +54,7 @@ NEAR_AND_FAR = (
 )
 
 
-def specs_of(tmp_path: Path, workload: str) -> list[ChainSpec]:
+def cell_of(tmp_path: Path, workload: str) -> Cell:
     path = tmp_path / "loop.yaml"
     path.write_text(workload)
     matrix = {"adapter": "cyclonedds", "workload": str(path), "dispatch": "poll"}
@@ -61,7 +62,11 @@ def specs_of(tmp_path: Path, workload: str) -> list[ChainSpec]:
         study_from_mapping({"name": "x", "matrix": matrix}, "test"), write_adapters(tmp_path), cpus=(0, 1)
     )
     assert found.cells, found.excluded
-    cell = found.cells[0]
+    return found.cells[0]
+
+
+def specs_of(tmp_path: Path, workload: str) -> list[ChainSpec]:
+    cell = cell_of(tmp_path, workload)
     return list(chain_specs(cell.graph, cell.forwards))
 
 
@@ -109,3 +114,10 @@ def test_in_a_ring_each_node_answers(tmp_path: Path) -> None:
 def test_a_ring_of_bridges_alone_has_nothing_that_turns_messages_round(tmp_path: Path) -> None:
     topics = "topics: {out: {domain: 5}, b: {domain: 10}, c: {domain: 5}}"
     assert loop_of(tmp_path, topics + RING) == (False, {"first", "second"})
+
+
+def test_a_campaign_names_the_edges_between_which_a_bridge_is(tmp_path: Path) -> None:
+    """The echo is not among them: only the time line of a ring knows which of its nodes that is."""
+    topics = "topics: {elsewhere: {domain: 10}}"
+    assert cell_of(tmp_path, topics + HUB).forwarding == [("ping→pong", "pong→far")]
+    assert cell_of(tmp_path, PING_PONG).forwarding == []

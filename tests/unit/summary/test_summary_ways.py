@@ -161,7 +161,7 @@ def test_a_message_in_a_bridge_is_still_on_its_way(tmp_path: Path, layers: bool)
     directory = write_ways(tmp_path, Made([[10_000]], layers=layers))
     path = directory / form.MANIFEST
     manifest = json.loads(path.read_text())
-    manifest["cells"][0]["bridges"] = {"relay": "relay"}
+    manifest["cells"][0]["forwarding"] = [[FIRST, SECOND]]
     path.write_text(json.dumps(manifest))
     (way,) = message_ways(open_campaign(directory), [CELL])[0]
     place = [stay.begin_ns for stay in way.stays].index(10_000)
