@@ -314,6 +314,7 @@ class Sidecar(_Part):
     message_queues: the same for POSIX message queues, as /dev/mqueue names them;
     interoperates_with: adapters whose subscribers understand this one's publishers; own_types: payload types
     that none of them understands, since they look different on the wire;
+    takes_place_of: symbols of the middleware that its library exports, too, so that these are used instead;
     stacks_on: the option that names the adapter that this one wraps and inherits abilities from;
     libraries: who owns the loaded libraries;
     compiled_in: parts of the middleware in its library, such as templates: allocations there have no known
@@ -329,6 +330,7 @@ class Sidecar(_Part):
     python_package: PythonPackage | None = None
     scope: Literal["process", "host", "network"]
     compiled_in: str = ""
+    takes_place_of: tuple[str, ...] = ()
     dlopen_flags: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)
     preload: tuple[str, ...] = ()
