@@ -36,4 +36,14 @@ struct FastLayout {
   static constexpr int64_t kGivenRtpsNanosecondsAt = 8;  // likewise: fastrtps::rtps::Time_t
 };
 
+/// roscpp: SerializedMessage, Publisher, AdvertiseOptions and SubscribeOptions.
+struct RoscppLayout {
+  static constexpr int64_t kBufferAt = 0;            // uint8_t*
+  static constexpr int64_t kBytesAt = 16;            // size_t
+  static constexpr int64_t kObjectAt = 32;           // a pointer
+  static constexpr int64_t kImplementationAt = 0;    // a pointer, which copies of a publisher share
+  static constexpr int64_t kAdvertisedDepthAt = 32;  // uint32_t
+  static constexpr int64_t kSubscribedTypeAt = 72;   // std::string
+};
+
 }  // namespace lagometer::probes

@@ -5,6 +5,15 @@
 #include <cstdlib>
 
 namespace lagometer::probes {
+namespace {
+
+void* present(void* function, const char* name) noexcept {
+  if (function != nullptr) return function;
+  std::fprintf(stderr, "lagometer's probe: the library that has %s is not to be found\n", name);
+  std::abort();
+}
+
+}  // namespace
 
 void* function_of(void* caller, const char* name) noexcept {
   if (void* const found = dlsym(RTLD_NEXT, name)) return found;
@@ -17,6 +26,17 @@ void* function_of(void* caller, const char* name) noexcept {
   return found;
 }
 
+void* NextOfProcess::get(void* caller) noexcept {
+  void* found = found_.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    found = function_of(caller, name_);
+    found_.store(found, std::memory_order_release);
+  }
+  return found;
+}
+
+void* NextOfProcess::need(void* caller) noexcept { return present(get(caller), name_); }
+
 void* NextOfCaller::get(void* caller) noexcept {
   for (Known& known : known_) {
     void* const by = known.caller.load(std::memory_order_acquire);
@@ -26,11 +46,7 @@ void* NextOfCaller::get(void* caller) noexcept {
     }
     if (by == nullptr) break;
   }
-  void* const found = function_of(caller, name_);
-  if (found == nullptr) {
-    std::fprintf(stderr, "lagometer's probe: the library that has %s is not to be found\n", name_);
-    std::abort();
-  }
+  void* const found = present(function_of(caller, name_), name_);
   for (Known& known : known_) {
     void* free = nullptr;
     if (known.caller.compare_exchange_strong(free, caller, std::memory_order_acq_rel) || free == caller) {

@@ -44,6 +44,20 @@ class Next {
 /// The function with this name in a library that the caller (an address in its code) brought along; null: not found.
 [[nodiscard]] void* function_of(void* caller, const char* name) noexcept;
 
+/// The same, of a library of which a process has only one: looked up once, whoever calls it.
+class NextOfProcess {
+ public:
+  explicit constexpr NextOfProcess(const char* name) noexcept : name_(name) {}
+  /// Null: the library does not have it.
+  [[nodiscard]] void* get(void* caller) noexcept;
+  /// Ends the process if the library does not have it, as the linker would.
+  [[nodiscard]] void* need(void* caller) noexcept;
+
+ private:
+  const char* name_;
+  std::atomic<void*> found_{nullptr};
+};
+
 /// A function of a library that its caller brought along, perhaps only for itself (RTLD_LOCAL): two callers may mean
 /// two libraries. So it is looked up once for each call site.
 class NextOfCaller {

@@ -63,6 +63,8 @@ enum class Call : uint16_t {
   callback_end = 71,
   executor_execute = 74,
   rclcpp_intra_publish = 75,
+  // ROS 1: a message arrived and has a deserialiser (`object`), before it waits for its callback.
+  ros1_received = 80,
 };
 
 /// One call, from its entry to its return. `keys` records of its messages follow.
@@ -80,7 +82,8 @@ struct CallRecord {
   /// middleware's functions: the writer or reader. For ROS 2: the handle, 0 if not reported.
   uint64_t object;
   /// For a stream socket with addresses: the number that both ends compute for it, in this direction. For a write: the
-  /// time that the application gave, CLOCK_REALTIME. For ROS 2: the message's address. Otherwise 0.
+  /// time that the application gave, CLOCK_REALTIME. For ROS 2: the message's address. For a take of ROS 1: the
+  /// message's deserialiser. Otherwise 0.
   uint64_t connection;
   uint64_t is_stream;  // 1: a stream socket, whose bytes are counted
 };
@@ -96,6 +99,9 @@ enum class KeyKind : uint8_t {
   taken = 7,     // a taken message: `number` is the writer's time, CLOCK_REALTIME, ns
   endpoint = 8,  // the GUID of a declared endpoint
   text = 9,      // a TextRecord
+  /// ROS 1: `number` is the address of the call's first byte, or of a serialised message of `payload_bytes`; with a
+  /// `first_fragment`, of a message that is not serialised.
+  buffer = 10,
 };
 
 constexpr uint32_t kStreamUnknown = 0xFFFFFFFF;

@@ -55,26 +55,6 @@ constexpr uint16_t call_of(Trace trace) noexcept {
   }
 }
 
-/// A function of the library that a program's code brought along. One process has only one such library, so the
-/// function is looked up once, whoever calls it.
-class TraceFunction {
- public:
-  explicit constexpr TraceFunction(const char* name) noexcept : name_(name) {}
-  /// Null: the library does not have it.
-  void* get(void* caller) noexcept {
-    void* found = found_.load(std::memory_order_acquire);
-    if (found == nullptr) {
-      found = function_of(caller, name_);
-      found_.store(found, std::memory_order_release);
-    }
-    return found;
-  }
-
- private:
-  const char* name_;
-  std::atomic<void*> found_{nullptr};
-};
-
 // --- which distribution it is ---
 
 struct Version {
@@ -269,7 +249,7 @@ void write(const Entered& entered, Arguments... given) noexcept {
 }
 
 template <Trace trace, typename Function, typename... Arguments>
-void traced(TraceFunction& next, TraceFunction* enabled, void* caller, Arguments... given) noexcept {
+void traced(NextOfProcess& next, NextOfProcess* enabled, void* caller, Arguments... given) noexcept {
   void* const function = next.get(caller);
   const bool stamped = call_of(trace) != 0 && is_stamped(caller, function);
   bool wanted = function != nullptr;
@@ -288,7 +268,7 @@ void traced(TraceFunction& next, TraceFunction* enabled, void* caller, Arguments
 }
 
 template <Trace trace>
-bool is_enabled(TraceFunction& next, void* caller) noexcept {
+bool is_enabled(NextOfProcess& next, void* caller) noexcept {
   void* const function = next.get(caller);
   if (call_of(trace) != 0 && is_stamped(caller, function)) return true;
   return function != nullptr && reinterpret_cast<bool (*)()>(function)();
@@ -303,16 +283,16 @@ using namespace lagometer::probes;
 #define LAGOMETER_PLAIN(...) __VA_OPT__(, ) __VA_ARGS__
 #define LAGOMETER_TRACED(name, typed, plain)                                                 \
   LAGOMETER_PROBE bool ros_trace_enabled_##name() {                                          \
-    static constinit TraceFunction next("ros_trace_enabled_" #name);                         \
+    static constinit NextOfProcess next("ros_trace_enabled_" #name);                         \
     return is_enabled<Trace::name>(next, LAGOMETER_CALLER);                                  \
   }                                                                                          \
   LAGOMETER_PROBE void ros_trace_##name typed {                                              \
-    static constinit TraceFunction next("ros_trace_" #name);                                 \
+    static constinit NextOfProcess next("ros_trace_" #name);                                 \
     traced<Trace::name, void typed>(next, nullptr, LAGOMETER_CALLER LAGOMETER_PLAIN plain);  \
   }                                                                                          \
   LAGOMETER_PROBE void ros_trace_do_##name typed {                                           \
-    static constinit TraceFunction next("ros_trace_do_" #name);                              \
-    static constinit TraceFunction enabled("ros_trace_enabled_" #name);                      \
+    static constinit NextOfProcess next("ros_trace_do_" #name);                              \
+    static constinit NextOfProcess enabled("ros_trace_enabled_" #name);                      \
     traced<Trace::name, void typed>(next, &enabled, LAGOMETER_CALLER LAGOMETER_PLAIN plain); \
   }
 

@@ -13,6 +13,7 @@
 #include "descriptors.hpp"
 #include "journal.hpp"
 #include "next.hpp"
+#include "roscpp.hpp"
 #include "rtps.hpp"
 
 namespace lagometer::probes {
@@ -62,7 +63,7 @@ class SocketCall {
       record.connection = connection_of(descriptor_, sends_);
     }
     std::array<KeyRecord, kKeysMax> keys;
-    const size_t count = look_into(Scattered(parts, bytes), keys);
+    const size_t count = look_into(parts, bytes, keys);
     entered.write(sends_ ? Call::send : Call::receive, record, {keys.data(), count});
   }
 
@@ -76,14 +77,21 @@ class SocketCall {
     entered.write(sends_ ? Call::notify : Call::drained, record);
   }
 
-  static size_t look_into(const Scattered& bytes, std::span<KeyRecord> keys) noexcept {
+  [[nodiscard]] size_t look_into(std::span<const iovec> parts, uint64_t size,
+                                 std::span<KeyRecord> keys) const noexcept {
+    const Scattered bytes(parts, size);
     if (is_rtps(bytes)) return parse_rtps(bytes, keys, follows_programs() ? Known::by_time : Known::by_envelope);
     KeyRecord& key = keys[0];
     key = {};
     key.stream = kStreamUnknown;
+    if (kind_ == DescriptorKind::stream && has_roscpp()) {
+      key.kind = static_cast<uint8_t>(KeyKind::buffer);
+      key.number = static_cast<int64_t>(reinterpret_cast<uintptr_t>(parts.front().iov_base));
+      return 1;
+    }
     key.kind = static_cast<uint8_t>(KeyKind::envelope);
     uint64_t before = 0;
-    if (!find_envelope(bytes, 0, bytes.bytes(), key, &before)) return 0;
+    if (!find_envelope(bytes, 0, size, key, &before)) return 0;
     key.number = static_cast<int64_t>(before);
     return 1;
   }

@@ -9,7 +9,7 @@ lost.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -17,8 +17,9 @@ import polars as pl
 from lagometer.stats.program.endpoints import Endpoint, endpoints_of, names_of
 from lagometer.stats.program.messages import Joined, Taken, Writes, join, samples_sent, takes_of, writes_of
 from lagometer.stats.program.realtime import RealtimeClock
+from lagometer.stats.program.ros1 import CALLED_BACK, PUBLISHED, ros1_of
 from lagometer.stats.program.ros2 import View, view_of
-from lagometer.stats.trial.calls import Message, Process, Sample
+from lagometer.stats.trial.calls import Message, Process
 from lagometer.stats.trial.estimate import edge_figures
 from lagometer.stats.trial.routes import Route, routes
 from lagometer.stats.trial.rows import overtaken
@@ -33,7 +34,7 @@ DRIFT_MAX_NS = 1_000_000  # slewing does not reach this in a second or two: some
 class ProgramEdge:
     """What one reader took from one writer. name: `writer→reader topic`. first_ns, last_ns: when its first
     and last message were written. followed: messages whose calls were found on both sides. begins, ends:
-    where the latency starts and ends (stats/program/ros2.py)."""
+    where the latency starts and ends (stats/program/ros1.py, ros2.py)."""
 
     name: str
     writer: Endpoint
@@ -66,19 +67,25 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
     endpoints = [endpoint for index, log in enumerate(logs) for endpoint in endpoints_of(log, index)]
     writes = writes_of(endpoints, logs)
     takes = [takes_of(endpoint, logs[endpoint.program]) for endpoint in endpoints if not endpoint.writes]
-    joined = [join(take, writes, clock) for take in takes]
-    messages, sizes = samples_sent(writes, logs, clock)
     processes = [Process(log) for log in logs]
+    ros1 = ros1_of(writes, logs, processes)
+    stamped = [writer for writer in writes if writer.stream not in ros1.streams]
+    joined = [ros1.join(take) if len(take.deserialisers) else join(take, stamped, clock) for take in takes]
+    messages, sizes = samples_sent(stamped, logs, clock)
+    sizes |= ros1.sizes
     edges = []
     labels = _labels(names, writes, joined)
     for reader in joined:
         for stream, taken in reader.of_writers.items():
-            label = labels[stream, reader.endpoint.program, reader.endpoint.object]
+            label = labels[stream, reader.endpoint]
             sender = processes[writes[stream].endpoint.program]
             receiver = processes[reader.endpoint.program]
             samples = _samples(label, writes[stream], taken, sizes, warmup_ns)
             samples, view = view_of(samples, sender, receiver)
-            layers, followed = _layers(samples, (sender, receiver), stream, view, messages)
+            if stream in ros1.streams:
+                view = replace(view, begins=PUBLISHED, ends=CALLED_BACK)
+            of_messages = ros1.routes(reader, stream) or routes(sender, receiver, stream, messages)
+            layers, followed = _layers(samples, (sender, receiver), stream, view, of_messages)
             figures = {**edge_figures(label, _measured(samples), closed_loop=False), **_rate(samples)}
             edges.append(
                 ProgramEdge(
@@ -93,18 +100,12 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
                     view.ends,
                 )
             )
-    places = {
-        (endpoint.writes, endpoint.program, endpoint.object): place
-        for place, endpoint in enumerate(endpoints)
-    }
+    places = {endpoint: place for place, endpoint in enumerate(endpoints)}
     return Programs(
         names,
         endpoints,
-        {
-            places[True, writer.endpoint.program, writer.endpoint.object]: len(writer.calls)
-            for writer in writes
-        },
-        {places[False, take.endpoint.program, take.endpoint.object]: len(take.taken_ns) for take in takes},
+        {places[writer.endpoint]: len(writer.calls) for writer in writes},
+        {places[take.endpoint]: len(take.taken_ns) for take in takes},
         sorted(edges, key=lambda edge: edge.name),
         sum(reader.strange for reader in joined),
         sum(reader.ambiguous for reader in joined),
@@ -118,8 +119,8 @@ def shown_topic(topic: str) -> str:
 
 def _labels(
     names: Sequence[str], writes: Sequence[Writes], joined: Sequence[Joined]
-) -> dict[tuple[int, int, int], str]:
-    """The name of each edge, by its reader's stream, program and object; numbered if several are equal."""
+) -> dict[tuple[int, Endpoint], str]:
+    """The name of each edge, by its writer's stream and its reader; numbered if several are equal."""
     counts: dict[str, int] = {}
     labels = {}
     for reader in joined:
@@ -130,7 +131,7 @@ def _labels(
             )
             counts[label] = counts.get(label, 0) + 1
             numbered = label if counts[label] == 1 else f"{label} ({counts[label]})"
-            labels[stream, reader.endpoint.program, reader.endpoint.object] = numbered
+            labels[stream, reader.endpoint] = numbered
     return labels
 
 
@@ -200,11 +201,10 @@ def _layers(
     processes: tuple[Process, Process],
     stream: int,
     view: View,
-    messages: dict[Sample, Message],
+    by_message: Mapping[Message, Route],
 ) -> tuple[pl.DataFrame, int]:
     """The layers of each message taken, and how many messages were followed over sockets."""
     sender, receiver = processes
-    by_message = routes(sender, receiver, stream, messages)
     rows: list[tuple[object, ...]] = []
     followed = 0
     for label, sequence, passage in _passages(samples, by_message, stream, view):

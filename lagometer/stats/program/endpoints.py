@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from lagometer.store import probes
 from lagometer.store.probes import ProbeLog, Records
@@ -16,6 +17,7 @@ UNKNOWN_TOPIC = "?"  # of a writer or reader whose creation was not seen
 OWN_TYPES = ("org::eclipse::cyclonedds::builtin::",)
 # Fast DDS hands out a topic, and a reader made from it uses a part of that object.
 TOPIC_OBJECT_BYTES = 512
+FOREVER_NS = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,9 @@ class Qos:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A writer or reader of a program. program: its index. object: as in its calls. guid: may be empty. qos:
-    reliability, history, depth and durability; None if they were not seen."""
+    """A writer or reader of a program. program: its index. object: as in its calls, from since_ns until
+    until_ns; after it was destroyed, another one may have the same. guid: may be empty. qos: reliability,
+    history, depth and durability; None if they were not seen."""
 
     program: int
     object: int
@@ -44,12 +47,22 @@ class Endpoint:
     type: str = ""
     guid: bytes = b""
     qos: Qos | None = None
+    since_ns: int = 0
+    until_ns: int = FOREVER_NS
+
+    def calls(self, log: ProbeLog, kind: int) -> npt.NDArray[np.bool_]:
+        """Which calls of this kind were on it."""
+        begin_ns = log.calls["begin_ns"]
+        own = (log.calls["call"] == kind) & (log.calls["object"] == self.object)
+        found: npt.NDArray[np.bool_] = own & (begin_ns >= self.since_ns) & (begin_ns < self.until_ns)
+        return found
 
 
 def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
     """The writers and readers that were used or created, in the order in which they were."""
     kinds = log.calls["call"]
     endpoints: dict[tuple[bool, int], Endpoint] = {}
+    former: list[Endpoint] = []
     internal: set[tuple[bool, int]] = set()
     topics: dict[int, tuple[str, str]] = {}
     declared = np.isin(kinds, (probes.DECLARE_TOPIC, probes.DECLARE_WRITER, probes.DECLARE_READER))
@@ -65,14 +78,18 @@ def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
         if type_.startswith(OWN_TYPES):
             internal.add(key)
             continue
+        since_ns = 0
+        if key in endpoints:
+            since_ns = int(call["begin_ns"])
+            former.append(replace(endpoints[key], until_ns=since_ns))
         endpoints[key] = Endpoint(
-            program, key[1], key[0], name or UNKNOWN_TOPIC, type_, _guid(keys), _qos(log, index)
+            program, key[1], key[0], name or UNKNOWN_TOPIC, type_, _guid(keys), _qos(log, index), since_ns
         )
     for kind, writes in ((probes.API_WRITE, True), (probes.API_TAKE, False)):
         for number in np.unique(log.calls["object"][kinds == kind]).tolist():
             if (writes, number) not in internal:
                 endpoints.setdefault((writes, number), Endpoint(program, number, writes))
-    return list(endpoints.values())
+    return [*former, *endpoints.values()]
 
 
 def names_of(programs: Sequence[Sequence[str]]) -> list[str]:
@@ -90,8 +107,8 @@ def _name(words: Sequence[str]) -> str:
     if not words:
         return "program"
     for word in words:
-        if word.startswith("__node:="):
-            return word.removeprefix("__node:=")
+        if word.startswith(("__node:=", "__name:=")):  # of ROS 2, of ROS 1
+            return word.partition(":=")[2]
     name = _last_part(words[0])
     if name.startswith(("python", "sh", "bash", "dash", "perl", "ruby", "node")):
         file = next((word for word in words[1:] if not word.startswith("-") or word == "-c"), name)

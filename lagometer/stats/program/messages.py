@@ -32,12 +32,13 @@ SEVERAL = -2
 @dataclass(frozen=True)
 class Writes:
     """All calls with which a writer wrote, in the order of their entry. stream: its number. times_ns: the
-    time stamp of each message, CLOCK_REALTIME; UNKNOWN_NS if unknown."""
+    time stamp of each message, CLOCK_REALTIME; UNKNOWN_NS if unknown. indices: of the calls in its log."""
 
     endpoint: Endpoint
     stream: int
     calls: Records
     times_ns: Times
+    indices: Index
 
     def which(self, stamped_ns: Times, clock: RealtimeClock) -> Index:
         """For each time stamp (CLOCK_REALTIME), the call that wrote its message; or NOT_ONE, SEVERAL."""
@@ -84,13 +85,16 @@ def _only(places: Index, begin: Index, end: Index) -> Index:
 
 @dataclass(frozen=True)
 class Takes:
-    """All messages a reader took, in order: when the call returned, on which CPU, and the times with which
-    their writers stamped them, on CLOCK_MONOTONIC."""
+    """All messages a reader took, in order: when the call began and returned, on which CPU, and the times
+    with which their writers stamped them, on CLOCK_MONOTONIC. deserialisers: in roscpp, whose messages have
+    no time; empty otherwise."""
 
     endpoint: Endpoint
+    begin_ns: Times
     taken_ns: Times
     cpus: npt.NDArray[np.uint16]
     stamped_ns: Times
+    deserialisers: npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -118,14 +122,12 @@ def writes_of(endpoints: Sequence[Endpoint], logs: Sequence[ProbeLog]) -> list[W
     writes = []
     for stream, endpoint in enumerate(writer for writer in endpoints if writer.writes):
         log = logs[endpoint.program]
-        indices = np.flatnonzero(
-            (log.calls["call"] == probes.API_WRITE) & (log.calls["object"] == endpoint.object)
-        )
+        indices = np.flatnonzero(endpoint.calls(log, probes.API_WRITE))
         indices = indices[np.argsort(log.calls["begin_ns"][indices], kind="stable")]
         calls = log.calls[indices]
         times_ns = calls["connection"].astype(np.int64)
         _add_seen(times_ns, calls, log.threads[indices], endpoint, log)
-        writes.append(Writes(endpoint, stream, calls, times_ns))
+        writes.append(Writes(endpoint, stream, calls, times_ns, indices))
     return writes
 
 
@@ -153,14 +155,17 @@ def _add_seen(
 
 def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
     """What a reader took."""
-    call_mask = (log.calls["call"] == probes.API_TAKE) & (log.calls["object"] == endpoint.object)
+    call_mask = endpoint.calls(log, probes.API_TAKE)
+    of_roscpp = np.flatnonzero(call_mask & (log.calls["connection"] != 0))
     key_mask = call_mask[log.owners] & (log.keys["kind"] == probes.TAKEN)
-    owners = log.owners[key_mask]
+    owners = of_roscpp if len(of_roscpp) else log.owners[key_mask]
     return Takes(
         endpoint,
+        log.calls["begin_ns"][owners].astype(np.int64),
         log.calls["end_ns"][owners].astype(np.int64),
         log.calls["cpu_end"][owners],
         log.keys["number"][key_mask].astype(np.int64),
+        log.calls["connection"][of_roscpp],
     )
 
 

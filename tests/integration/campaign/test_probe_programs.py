@@ -112,6 +112,81 @@ def test_a_program_of_fast_dds_is_followed_through_shared_memory(
     assert layers_add_up(tmp_path) == ["probed/pair/pair-2→pair/numbers"]
 
 
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program of ROS 1."""
+    need("c++")
+    need("ros1")
+    made = tmp_path_factory.mktemp("nodes") / "nodes"
+    source = ROOT / "tests" / "programs" / "roscpp_pair.cpp"
+    libraries = ("roscpp", "roscpp_serialization", "rosconsole", "rostime", "boost_thread", "boost_system")
+    linked = [f"-l{name}" for name in libraries]
+    subprocess.run(["c++", "-std=c++17", "-o", made, source, *linked], check=True)
+    return made
+
+
+def with_master(folder: Path, script: str) -> str:
+    """A script whose nodes have a master."""
+    master = "rosmaster --core -p 11311 > /dev/null 2>&1 & master=$!"
+    settings = f"ROS_MASTER_URI=http://127.0.0.1:11311 ROS_IP=127.0.0.1 ROS_LOG_DIR={folder}"
+    return f"export {settings}; {master}; {script}; kill $master; wait; true"
+
+
+@pytest.mark.parametrize("size_bytes", [100, 1_000_000])
+def test_nodes_of_ros1_are_followed_from_their_publishing_to_their_callback(
+    build: Path, tmp_path: Path, nodes: Path, size_bytes: int
+) -> None:
+    """All their messages are alike."""
+    script = (
+        f"{nodes} subscribe 50 __name:=listener & listener=$!; "
+        f"{nodes} publish 50 {size_bytes} latch __name:=talker; wait $listener"
+    )
+    told = probed(tmp_path, with_master(tmp_path, script), "--name", "nodes")
+    edges = {each["edge"]: each for each in told["edges"]}
+    assert set(edges) == {"talker→listener /numbers", "talker→listener /ticks"}
+    for each in edges.values():
+        assert (each["n"], each["lost"], each["from"], each["to"]) == (50, 0, "publish", "callback")
+        names = {layer["name"] for layer in each["layers"]}
+        assert {"send_hand_over", "transport", "receiving_thread", "wake", "take"} <= names
+        assert each["unattributed_p50_share"] < 0.1
+    strings, ticks = edges["talker→listener /numbers"], edges["talker→listener /ticks"]
+    assert (strings["type"], strings["payload_bytes"]) == ("std_msgs/String", size_bytes + 4)
+    assert (ticks["type"], ticks["payload_bytes"]) == ("std_msgs/Empty", 0)
+    programs = {each["name"]: each for each in told["programs"]}
+    qos = {end["topic"]: end["qos"] for end in programs["talker"]["writers"]}
+    common = {"reliability": "reliable", "history": "keep_last"}
+    assert qos["/numbers"] == {**common, "depth": 50, "durability": "transient_local"}
+    assert qos["/ticks"]["history"] == "keep_all"
+    qos = {end["topic"]: end["qos"] for end in programs["listener"]["readers"]}
+    assert qos["/numbers"] == {**common, "depth": 100, "durability": "volatile"}
+    assert (told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0)
+    layers_add_up(tmp_path)
+
+
+def test_messages_of_ros1_that_find_no_room_in_a_queue_are_lost(
+    build: Path, tmp_path: Path, nodes: Path
+) -> None:
+    script = (
+        f"{nodes} subscribe 10 30 __name:=listener & listener=$!; "
+        f"{nodes} publish 100 100 __name:=talker; wait $listener"
+    )
+    told = probed(tmp_path, with_master(tmp_path, script), "--name", "nodes")
+    (edge,) = [each for each in told["edges"] if each["topic"] == "/numbers"]
+    assert edge["n"] >= 10 and edge["lost"] > edge["n"]
+    assert (told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0)
+
+
+def test_a_node_of_ros1_that_publishes_to_itself_is_followed(
+    build: Path, tmp_path: Path, nodes: Path
+) -> None:
+    told = probed(tmp_path, with_master(tmp_path, f"{nodes} both 50 __name:=node"), "--name", "nodes")
+    edges = {each["topic"]: each for each in told["edges"]}
+    assert edges["/numbers"]["edge"] == "node→node /numbers"
+    assert 45 <= edges["/numbers"]["n"] <= 50 and edges["/numbers"]["lost"] == 0
+    assert told["taken_from_elsewhere"] == 0
+    layers_add_up(tmp_path)
+
+
 def test_a_message_that_is_handed_on_serialised_is_known_by_its_time(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
