@@ -102,6 +102,7 @@ enum class KeyKind : uint8_t {
   /// ROS 1: `number` is the address of the call's first byte, or of a serialised message of `payload_bytes`; with a
   /// `first_fragment`, of a message that is not serialised.
   buffer = 10,
+  content = 11,  // Zenoh: `sequence` is a hash of the message's key and content
 };
 
 constexpr uint32_t kStreamUnknown = 0xFFFFFFFF;

@@ -128,7 +128,7 @@ def warnings(carried: Carried) -> Iterator[str]:
 def _warnings_of(followed: int, layers: pl.DataFrame, taken: int) -> Iterator[str]:
     """What a reader of one edge's layers needs to know."""
     if taken and followed == 0:
-        yield "probe: no message was seen on a socket: shared memory, or within one process"
+        yield "probe: no message was seen on a socket: shared memory, within one process, or Zenoh"
     timed_layers = layers.with_columns((pl.col("end_ns") - pl.col("begin_ns")).alias("ns"))
     unknown_ns = int(timed_layers.filter(pl.col("layer").cast(pl.String()) == UNATTRIBUTED)["ns"].sum())
     if taken and unknown_ns > UNATTRIBUTED_MAX * int(timed_layers["ns"].sum()):

@@ -8,17 +8,18 @@ lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from lagometer.stats.program.content import contents_of
 from lagometer.stats.program.endpoints import Endpoint, endpoints_of, names_of
 from lagometer.stats.program.messages import Joined, Taken, Writes, join, samples_sent, takes_of, writes_of
 from lagometer.stats.program.realtime import RealtimeClock
-from lagometer.stats.program.ros1 import CALLED_BACK, PUBLISHED, ros1_of
-from lagometer.stats.program.ros2 import View, view_of
+from lagometer.stats.program.ros1 import ros1_of
+from lagometer.stats.program.ros2 import CALLED_BACK, PUBLISHED, View, view_of
 from lagometer.stats.trial.calls import Message, Process
 from lagometer.stats.trial.estimate import edge_figures
 from lagometer.stats.trial.routes import Route, routes
@@ -34,7 +35,7 @@ DRIFT_MAX_NS = 1_000_000  # slewing does not reach this in a second or two: some
 class ProgramEdge:
     """What one reader took from one writer. name: `writer→reader topic`. first_ns, last_ns: when its first
     and last message were written. followed: messages whose calls were found on both sides. begins, ends:
-    where the latency starts and ends (stats/program/ros1.py, ros2.py)."""
+    where the latency starts and ends (stats/program/ros2.py)."""
 
     name: str
     writer: Endpoint
@@ -69,10 +70,19 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
     takes = [takes_of(endpoint, logs[endpoint.program]) for endpoint in endpoints if not endpoint.writes]
     processes = [Process(log) for log in logs]
     ros1 = ros1_of(writes, logs, processes)
-    stamped = [writer for writer in writes if writer.stream not in ros1.streams]
-    joined = [ros1.join(take) if len(take.deserialisers) else join(take, stamped, clock) for take in takes]
+    contents = contents_of(writes, logs)
+    others = ros1.streams | contents.streams
+    stamped = [writer for writer in writes if writer.stream not in others]
+    joined = []
+    for take in takes:
+        if len(take.deserialisers):
+            joined.append(ros1.join(take))
+        elif len(take.contents):
+            joined.append(contents.join(take))
+        else:
+            joined.append(join(take, stamped, clock))
     messages, sizes = samples_sent(stamped, logs, clock)
-    sizes |= ros1.sizes
+    sizes |= ros1.sizes | contents.sizes
     edges = []
     labels = _labels(names, writes, joined)
     for reader in joined:
@@ -80,10 +90,11 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
             label = labels[stream, reader.endpoint]
             sender = processes[writes[stream].endpoint.program]
             receiver = processes[reader.endpoint.program]
-            samples = _samples(label, writes[stream], taken, sizes, warmup_ns)
+            unsure = reader.unsure.get(stream, frozenset())
+            samples = _samples(label, writes[stream], taken, unsure, sizes, warmup_ns)
             samples, view = view_of(samples, sender, receiver)
-            if stream in ros1.streams:
-                view = replace(view, begins=PUBLISHED, ends=CALLED_BACK)
+            if stream in others:
+                view = view.renamed(PUBLISHED, CALLED_BACK)
             of_messages = ros1.routes(reader, stream) or routes(sender, receiver, stream, messages)
             layers, followed = _layers(samples, (sender, receiver), stream, view, of_messages)
             figures = {**edge_figures(label, _measured(samples), closed_loop=False), **_rate(samples)}
@@ -136,9 +147,15 @@ def _labels(
 
 
 def _samples(
-    label: str, writes: Writes, taken: Taken, sizes: Mapping[Message, int], warmup_ns: int
+    label: str,
+    writes: Writes,
+    taken: Taken,
+    unsure: Set[int],
+    sizes: Mapping[Message, int],
+    warmup_ns: int,
 ) -> pl.DataFrame:
-    """The messages of an edge as `SAMPLES_SCHEMA`, in order; each repeated take follows its message."""
+    """The messages of an edge as `SAMPLES_SCHEMA`, in order; each repeated take follows its message. A
+    message that may be among the ambiguous ones, and was not seen to be taken otherwise, has no row."""
     first, last = int(taken.sequences.min()), int(taken.sequences.max())
     sequences = np.arange(first, last + 1)
     calls = writes.calls[first : last + 1]
@@ -164,6 +181,8 @@ def _samples(
             ),
         }
     ).join(taken_frame, on="sequence", how="left", maintain_order="left")
+    certain = pl.col("taken_ns").is_not_null() | ~pl.col("sequence").is_in(sorted(unsure))
+    frame = frame.filter(certain)
     again = np.setdiff1d(np.arange(len(taken.sequences)), once)
     twice = pl.DataFrame({"sequence": taken.sequences[again], "taken_ns": taken.taken_ns[again]})
     twice = twice.join(frame.drop("taken_ns"), on="sequence", how="left").with_columns(

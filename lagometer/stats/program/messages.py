@@ -9,7 +9,7 @@ that time. If several messages match, nobody can tell which it is; such messages
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,29 +42,35 @@ class Writes:
 
     def which(self, stamped_ns: Times, clock: RealtimeClock) -> Index:
         """For each time stamp (CLOCK_REALTIME), the call that wrote its message; or NOT_ONE, SEVERAL."""
+        return self.which_and_unsure(stamped_ns, clock)[0]
+
+    def which_and_unsure(self, stamped_ns: Times, clock: RealtimeClock) -> tuple[Index, Set[int]]:
+        """The same, and the calls among the several."""
         known = np.flatnonzero(self.times_ns != UNKNOWN_NS)
         order = known[np.argsort(self.times_ns[known], kind="stable")]
-        matches = _only(order, *_near(self.times_ns[order], stamped_ns))
+        unsure: set[int] = set()
+        matches = _only(order, *_near(self.times_ns[order], stamped_ns), unsure)
         unstamped = np.flatnonzero(self.times_ns == UNKNOWN_NS)
         unmatched = np.flatnonzero(matches == NOT_ONE)
         if len(unstamped) and len(unmatched):
-            matches[unmatched] = self._under_way(
-                unstamped, clock.to_monotonic(stamped_ns[unmatched]), clock.error_ns
-            )
-        return matches
+            times_ns = clock.to_monotonic(stamped_ns[unmatched])
+            matches[unmatched] = self._under_way(unstamped, times_ns, clock.error_ns, unsure)
+        return matches, unsure
 
-    def _under_way(self, places: Index, times_ns: Times, error_ns: int) -> Index:
-        """Which of these calls was running at each time."""
+    def _under_way(self, places: Index, times_ns: Times, error_ns: int, unsure: set[int]) -> Index:
+        """Which of these calls was running at each time; adds those that may have been to `unsure`."""
         calls = self.calls[places]
         margin_ns = error_ns + WIRE_ERROR_NS
         latest_ns = np.maximum.accumulate(calls["end_ns"])
         begin = np.searchsorted(latest_ns, times_ns - margin_ns, side="left").astype(np.int64)
         end = np.searchsorted(calls["begin_ns"], times_ns + margin_ns, side="right").astype(np.int64)
-        matches = _only(places, begin, end)
+        matches = _only(places, begin, end, set())
         for index in np.flatnonzero(end - begin > 1).tolist():
             candidates = np.arange(begin[index], end[index])
             fits = candidates[calls["end_ns"][candidates] >= times_ns[index] - margin_ns]
             matches[index] = places[fits[0]] if len(fits) == 1 else SEVERAL if len(fits) else NOT_ONE
+            if len(fits) > 1:
+                unsure.update(places[fits].tolist())
         return matches
 
 
@@ -74,9 +80,12 @@ def _near(sorted_ns: Times, times_ns: Times) -> tuple[Index, Index]:
     return begin, np.searchsorted(sorted_ns, times_ns + WIRE_ERROR_NS, side="right").astype(np.int64)
 
 
-def _only(places: Index, begin: Index, end: Index) -> Index:
-    """The single index in each range; NOT_ONE if the range is empty, SEVERAL if it has more."""
+def _only(places: Index, begin: Index, end: Index, unsure: set[int]) -> Index:
+    """The single index in each range; NOT_ONE if the range is empty, SEVERAL if it has more. Adds those that
+    are not alone to `unsure`."""
     counts = end - begin
+    for several in np.flatnonzero(counts > 1).tolist():
+        unsure.update(places[begin[several] : end[several]].tolist())
     if not len(places):
         return np.full(len(begin), NOT_ONE, dtype=np.int64)
     first = places[np.minimum(begin, len(places) - 1)]
@@ -86,8 +95,8 @@ def _only(places: Index, begin: Index, end: Index) -> Index:
 @dataclass(frozen=True)
 class Takes:
     """All messages a reader took, in order: when the call began and returned, on which CPU, and the times
-    with which their writers stamped them, on CLOCK_MONOTONIC. deserialisers: in roscpp, whose messages have
-    no time; empty otherwise."""
+    with which their writers stamped them, on CLOCK_MONOTONIC. Where messages have no time: deserialisers, in
+    roscpp; contents, their hashes, in zenoh-c; otherwise empty."""
 
     endpoint: Endpoint
     begin_ns: Times
@@ -95,6 +104,7 @@ class Takes:
     cpus: npt.NDArray[np.uint16]
     stamped_ns: Times
     deserialisers: npt.NDArray[np.uint64]
+    contents: npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -109,12 +119,14 @@ class Taken:
 @dataclass(frozen=True)
 class Joined:
     """What one reader took. of_writers: by stream. strange: messages that no probed program wrote. ambiguous:
-    messages that match several writes."""
+    messages that match several writes. unsure: by stream, the writes that they match: one that nobody else
+    took may still have arrived."""
 
     endpoint: Endpoint
     of_writers: Mapping[int, Taken] = field(default_factory=dict)
     strange: int = 0
     ambiguous: int = 0
+    unsure: Mapping[int, Set[int]] = field(default_factory=dict)
 
 
 def writes_of(endpoints: Sequence[Endpoint], logs: Sequence[ProbeLog]) -> list[Writes]:
@@ -157,8 +169,11 @@ def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
     """What a reader took."""
     call_mask = endpoint.calls(log, probes.API_TAKE)
     of_roscpp = np.flatnonzero(call_mask & (log.calls["connection"] != 0))
-    key_mask = call_mask[log.owners] & (log.keys["kind"] == probes.TAKEN)
-    owners = of_roscpp if len(of_roscpp) else log.owners[key_mask]
+    own_keys = call_mask[log.owners]
+    key_mask, content_mask = (
+        own_keys & (log.keys["kind"] == kind) for kind in (probes.TAKEN, probes.CONTENT)
+    )
+    owners = of_roscpp if len(of_roscpp) else log.owners[key_mask | content_mask]
     return Takes(
         endpoint,
         log.calls["begin_ns"][owners].astype(np.int64),
@@ -166,23 +181,26 @@ def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
         log.calls["cpu_end"][owners],
         log.keys["number"][key_mask].astype(np.int64),
         log.calls["connection"][of_roscpp],
+        log.keys["sequence"][content_mask],
     )
 
 
 def join(takes: Takes, writes: Sequence[Writes], clock: RealtimeClock) -> Joined:
     """Finds the writer's message for each message a reader took."""
     heard = [writer for writer in writes if _is_heard(takes.endpoint, writer)]
-    places = [writer.which(takes.stamped_ns, clock) for writer in heard]
+    places = [writer.which_and_unsure(takes.stamped_ns, clock) for writer in heard]
     candidates = np.zeros(len(takes.taken_ns), dtype=np.int64)
-    for matches in places:
+    for matches, _ in places:
         candidates += np.where(matches >= 0, 1, np.where(matches == SEVERAL, 2, 0))
-    by_stream = {}
-    for writer, matches in zip(heard, places, strict=True):
+    by_stream, unsure = {}, {}
+    for writer, (matches, several) in zip(heard, places, strict=True):
         certain = (candidates == 1) & (matches >= 0)
         if certain.any():
             by_stream[writer.stream] = Taken(matches[certain], takes.taken_ns[certain], takes.cpus[certain])
+        of_others = matches[(candidates > 1) & (matches >= 0)]
+        unsure[writer.stream] = several | set(of_others.tolist())
     strange, ambiguous = int((candidates == 0).sum()), int((candidates > 1).sum())
-    return Joined(takes.endpoint, by_stream, strange, ambiguous)
+    return Joined(takes.endpoint, by_stream, strange, ambiguous, unsure)
 
 
 def samples_sent(

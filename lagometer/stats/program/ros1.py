@@ -25,7 +25,6 @@ from lagometer.store import probes
 from lagometer.store.probes import ProbeLog
 
 LENGTH_BYTES = 4  # before each message on a connection of TCPROS
-PUBLISHED, CALLED_BACK = "publish", "callback"  # where the latency begins and ends
 
 Place = tuple[int, int]  # a connection, and how many of its bytes precede a message's body
 
@@ -48,7 +47,7 @@ class Arrival:
     begin_ns: int
     message: Message | None = None
     place: Place | None = None
-    several: bool = False
+    several: tuple[Message, ...] = ()
 
 
 @dataclass
@@ -71,11 +70,14 @@ class Ros1:
         """Finds the publisher's message for each message that a subscriber took."""
         endpoint, found = takes.endpoint, defaultdict[int, list[tuple[int, int]]](list)
         strange = ambiguous = 0
+        unsure = defaultdict[int, set[int]](set)
         for index, deserialiser in enumerate(takes.deserialisers.tolist()):
             arrival = _last(self.arrivals[endpoint.program, deserialiser], int(takes.begin_ns[index]))
             if arrival is None or arrival.message is None:
-                ambiguous += arrival is not None and arrival.several
-                strange += arrival is None or not arrival.several
+                several = arrival.several if arrival is not None else ()
+                strange, ambiguous = strange + (not several), ambiguous + bool(several)
+                for stream, sequence in several:
+                    unsure[stream].add(sequence)
                 continue
             stream, sequence = arrival.message
             found[stream].append((sequence, index))
@@ -85,7 +87,7 @@ class Ros1:
         for stream, pairs in found.items():
             sequences, indices = np.array(pairs, dtype=np.int64).T
             by_stream[stream] = Taken(sequences, takes.taken_ns[indices], takes.cpus[indices])
-        return Joined(endpoint, by_stream, strange, ambiguous)
+        return Joined(endpoint, by_stream, strange, ambiguous, unsure)
 
     def routes(self, joined: Joined, stream: int) -> Mapping[Message, Route]:
         """By message, the calls that sent and received it. Empty within a process."""
@@ -182,9 +184,14 @@ def _arrivals(
         if key["first_fragment"]:
             at = objects.get(address, [])
             until = bisect_right(at, begin_ns, key=_begin)
-            candidates, used[address] = at[used[address] : until], until
-            message = candidates[0].message if len(candidates) == 1 else None
-            yield deserialiser, Arrival(begin_ns, message, several=message is None and until > 0)
+            candidates = tuple(each.message for each in at[used[address] : until])
+            if not candidates and until:  # it was among the last several
+                candidates = (at[until - 1].message,)
+                yield deserialiser, Arrival(begin_ns, several=candidates)
+                continue
+            used[address] = until
+            message = candidates[0] if len(candidates) == 1 else None
+            yield deserialiser, Arrival(begin_ns, message, several=candidates)
             continue
         own = _last_begun(buffers.get(address, []), begin_ns)
         found = received.place(int(log.threads[owner]), address, int(key["payload_bytes"]), begin_ns)

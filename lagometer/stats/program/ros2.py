@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from lagometer.store import probes
 
 WRITE, PUBLISH = "write", "rclcpp_publish"
 TAKE, CALLBACK = "take", "callback_start"
+PUBLISHED, CALLED_BACK = "publish", "callback"  # in ROS 1 and Zenoh
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class View:
     ends: str
     writes: Mapping[int, Call]
     takes: Mapping[int, Call]
+
+    def renamed(self, write: str, take: str) -> View:
+        """The same for middleware that has other names for these two."""
+        begins, ends = {WRITE: write}.get(self.begins, self.begins), {TAKE: take}.get(self.ends, self.ends)
+        return replace(self, begins=begins, ends=ends)
 
 
 def view_of(samples: pl.DataFrame, sender: Process, receiver: Process) -> tuple[pl.DataFrame, View]:

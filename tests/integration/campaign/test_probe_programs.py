@@ -187,6 +187,32 @@ def test_a_node_of_ros1_that_publishes_to_itself_is_followed(
     layers_add_up(tmp_path)
 
 
+@pytest.mark.parametrize("size_bytes", [10, 3_000, 100_000])
+def test_a_program_of_zenoh_is_followed_by_the_content_of_its_messages(
+    build: Path, tmp_path: Path, size_bytes: int
+) -> None:
+    """With a stand-in for zenoh-c, which has the functions that the probe uses."""
+    need("cc")
+    sources = ROOT / "tests" / "programs"
+    library, pair = tmp_path / "libzenohc.so", tmp_path / "pair"
+    shared = ["-shared", "-fPIC", "-pthread"]
+    subprocess.run(["cc", *shared, "-o", library, sources / "zenohc_stub.c"], check=True)
+    linked = [f"-L{tmp_path}", "-lzenohc", f"-Wl,-rpath,{tmp_path}"]
+    subprocess.run(["cc", "-o", pair, sources / "zenoh_pair.c", *linked], check=True)
+    told = probed(tmp_path, f"{pair} 50 {size_bytes}", "--name", "pair")
+    assert told["exit_code"] == 0
+    edges = {each["topic"]: each for each in told["edges"]}
+    assert set(edges) == {"robot/numbered", "robot/alike"}
+    for each in edges.values():
+        assert (each["n"], each["lost"], each["from"], each["to"]) == (50, 0, "publish", "callback")
+        assert each["payload_bytes"] == size_bytes
+    assert (told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0)
+    (program,) = [each for each in told["programs"] if each["name"] == "pair"]
+    written = {end["topic"]: end["messages"] for end in program["writers"]}
+    assert written == {"robot/numbered": 50, "robot/alike": 50, "robot/unheard": 50}
+    layers_add_up(tmp_path)
+
+
 def test_a_message_that_is_handed_on_serialised_is_known_by_its_time(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

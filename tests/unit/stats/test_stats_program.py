@@ -128,6 +128,24 @@ def test_a_time_that_two_writings_may_have_given_says_nothing() -> None:
     assert found.edges[0].samples["publish_ns"].to_list() == [9_000]
 
 
+def test_what_may_be_among_the_ambiguous_ones_is_not_called_lost() -> None:
+    talker = program(
+        [
+            declared(probes.DECLARE_WRITER, WRITER),
+            wrote(1_000, 1_500),
+            wrote(2_000, 5_000),
+            wrote(9_000, 9_500),
+        ],
+        "talker",
+        t9=[wrote(3_000, 4_000)],
+    )
+    takes = [took(1_900, 1_200), took(8_000, 3_500), took(8_500, 3_600), took(9_900, 9_100)]
+    listener = program([declared(probes.DECLARE_READER, READER), *takes], "listener")
+    found = programs_of([talker, listener], CLOCK)
+    assert found.ambiguous == 2
+    assert found.edges[0].samples["outcome"].to_list() == ["delivered", "delivered"]
+
+
 def test_near_its_border_a_time_belongs_to_two_writings() -> None:
     """The two clocks are known to ERROR_NS alone."""
     writes = [wrote(1_000, 2_000), wrote(2_050, 3_000)]
