@@ -51,8 +51,10 @@ enum class Call : uint16_t {
   declare_writer = 33,  // `object`: as in its writes; `connection`: its topic, if that was declared separately
   declare_reader = 34,
   // ROS 2, as reported by its trace functions.
-  ros2 = 48,       // once: three texts: the distribution, its tracetools' version, and why nothing is stamped
-  ros2_node = 49,  // two texts: a node's name and namespace
+  ros2 = 48,            // once: three texts: the distribution, its tracetools' version, and why nothing is stamped
+  ros2_node = 49,       // two texts: a node's name and namespace
+  ros2_publisher = 50,  // `object` as in `rmw_publish` and `rmw_take`; a text: its topic
+  ros2_subscription = 51,
   rclcpp_publish = 64,
   rcl_publish = 65,
   rmw_publish = 66,

@@ -50,6 +50,10 @@ constexpr uint16_t call_of(Trace trace) noexcept {
       return static_cast<uint16_t>(Call::rclcpp_intra_publish);
     case Trace::rcl_node_init:
       return static_cast<uint16_t>(Call::ros2_node);
+    case Trace::rcl_publisher_init:
+      return static_cast<uint16_t>(Call::ros2_publisher);
+    case Trace::rcl_subscription_init:
+      return static_cast<uint16_t>(Call::ros2_subscription);
     default:
       return 0;
   }
@@ -219,6 +223,13 @@ void write_node(const Entered& entered, const void* node, const void* rmw, const
   declaration.write(entered, Call::ros2_node, number_of(node), number_of(rmw));
 }
 
+void write_endpoint(const Entered& entered, Call call, const void*, const void*, const void* rmw, const char* topic,
+                    size_t) noexcept {
+  Declaration declaration;
+  if (topic != nullptr) declaration.text(0, topic, strnlen(topic, kTextMax));
+  declaration.write(entered, call, number_of(rmw), 0);
+}
+
 template <Trace trace, typename... Arguments>
 void write(const Entered& entered, Arguments... given) noexcept {
   const std::array<uint64_t, sizeof...(given) + 3> numbers{number_of(given)...};
@@ -243,6 +254,10 @@ void write(const Entered& entered, Arguments... given) noexcept {
   }
   if constexpr (trace == Trace::rcl_node_init) {
     write_node(entered, given...);
+    return;
+  }
+  if constexpr (trace == Trace::rcl_publisher_init || trace == Trace::rcl_subscription_init) {
+    write_endpoint(entered, static_cast<Call>(call_of(trace)), given...);
     return;
   }
   entered.write(static_cast<Call>(call_of(trace)), record);

@@ -76,9 +76,10 @@ Zenoh zenoh_of(void* caller) noexcept {
   return found;
 }
 
-/// Looked up once: a process has one such library.
+/// Looked up once: a process has one such library. Nothing for ROS 2, whose own stamps say more.
 const Zenoh& zenoh(void* caller) noexcept {
-  static const Zenoh found = zenoh_of(caller);
+  static const Zenoh found =
+      function_of(caller, "rmw_get_implementation_identifier") != nullptr ? Zenoh{} : zenoh_of(caller);
   return found;
 }
 

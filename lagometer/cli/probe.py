@@ -53,9 +53,9 @@ def command(
     """Run an unmodified program under the probe: topics, rates, loss, latency between processes, layers.
 
     The probe also follows everything that COMMAND starts, such as a launch file or a script. It runs until
-    that ends, or until Ctrl-C. It sees messages of Cyclone DDS and Fast DDS 2, of ROS 2 over either, of ROS 1
-    in C++, and of zenoh-c. The folder is a campaign: show, report and compare read it. Exit code 3 if no message was
-    seen to be taken. With --json what COMMAND prints goes to standard error.
+    that ends, or until Ctrl-C. It sees messages of Cyclone DDS and Fast DDS 2, of ROS 2, of ROS 1 in C++, and
+    of Zenoh in C and C++. The folder is a campaign: show, report and compare read it. Exit code 3 if no
+    message was seen to be taken. With --json what COMMAND prints goes to standard error.
 
     Example: lagometer probe -- ros2 launch my_robot bringup.launch.py
 

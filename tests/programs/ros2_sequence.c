@@ -19,6 +19,10 @@
 #endif
 
 void ros_trace_rcl_node_init(const void* node, const void* rmw, const char* name, const char* name_space);
+void ros_trace_rcl_publisher_init(const void* publisher, const void* node, const void* rmw, const char* topic,
+                                  size_t depth);
+void ros_trace_rcl_subscription_init(const void* subscription, const void* node, const void* rmw, const char* topic,
+                                     size_t depth);
 void ros_trace_rclcpp_publish(const void* publisher, const void* message);
 void ros_trace_rcl_publish(const void* publisher, const void* message);
 #if PUBLISH_ARGUMENTS == 1
@@ -133,6 +137,8 @@ static void spin_once(void) {
 int main(int count, char** words) {
   const int messages = count > 1 ? atoi(words[1]) : 0;
   ros_trace_rcl_node_init(&node, NULL, "numbers", "/");
+  ros_trace_rcl_publisher_init(&node, &node, &publisher, "/numbers", 10);
+  ros_trace_rcl_subscription_init(&node, &node, &subscription, "/numbers", 10);
 #ifdef ASKS
   // What nobody stamps is as it was: a yes would cost a node's start-up what it did not ask for.
   if (ros_trace_enabled_rclcpp_callback_register() != (getenv("STUB_ENABLED") != NULL)) return 1;

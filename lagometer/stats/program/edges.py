@@ -92,7 +92,8 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
             receiver = processes[reader.endpoint.program]
             unsure = reader.unsure.get(stream, frozenset())
             samples = _samples(label, writes[stream], taken, unsure, sizes, warmup_ns)
-            samples, view = view_of(samples, sender, receiver)
+            kinds = writes[stream].endpoint.call, reader.endpoint.call
+            samples, view = view_of(samples, sender, receiver, *kinds)
             if stream in others:
                 view = view.renamed(PUBLISHED, CALLED_BACK)
             of_messages = ros1.routes(reader, stream) or routes(sender, receiver, stream, messages)

@@ -38,7 +38,8 @@ class Qos:
 class Endpoint:
     """A writer or reader of a program. program: its index. object: as in its calls, from since_ns until
     until_ns; after it was destroyed, another one may have the same. guid: may be empty. qos: reliability,
-    history, depth and durability; None if they were not seen."""
+    history, depth and durability; None if they were not seen. by_rmw: of ROS 2 over middleware whose calls
+    the probe does not know."""
 
     program: int
     object: int
@@ -49,11 +50,19 @@ class Endpoint:
     qos: Qos | None = None
     since_ns: int = 0
     until_ns: int = FOREVER_NS
+    by_rmw: bool = False
 
-    def calls(self, log: ProbeLog, kind: int) -> npt.NDArray[np.bool_]:
-        """Which calls of this kind were on it."""
+    @property
+    def call(self) -> int:
+        """The kind of the calls that write to it or take from it."""
+        if self.by_rmw:
+            return probes.RMW_PUBLISH if self.writes else probes.RMW_TAKE
+        return probes.API_WRITE if self.writes else probes.API_TAKE
+
+    def calls(self, log: ProbeLog) -> npt.NDArray[np.bool_]:
+        """Which calls wrote to it or took from it."""
         begin_ns = log.calls["begin_ns"]
-        own = (log.calls["call"] == kind) & (log.calls["object"] == self.object)
+        own = (log.calls["call"] == self.call) & (log.calls["object"] == self.object)
         found: npt.NDArray[np.bool_] = own & (begin_ns >= self.since_ns) & (begin_ns < self.until_ns)
         return found
 
@@ -89,7 +98,20 @@ def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
         for number in np.unique(log.calls["object"][kinds == kind]).tolist():
             if (writes, number) not in internal:
                 endpoints.setdefault((writes, number), Endpoint(program, number, writes))
-    return [*former, *endpoints.values()]
+    return [*former, *endpoints.values()] or _endpoints_of_ros2(log, program)
+
+
+def _endpoints_of_ros2(log: ProbeLog, program: int) -> list[Endpoint]:
+    """The publishers and subscriptions of ROS 2, if its messages have a time: from Jazzy on."""
+    kinds, endpoints = log.calls["call"], {}
+    if not log.calls["result"][kinds == probes.RMW_PUBLISH].all():
+        return []
+    for kind, writes in ((probes.ROS2_PUBLISHER, True), (probes.ROS2_SUBSCRIPTION, False)):
+        for index in np.flatnonzero(kinds == kind).tolist():
+            number = int(log.calls["object"][index])
+            topic = probes.text_of(log, index, 0) or UNKNOWN_TOPIC
+            endpoints[writes, number] = Endpoint(program, number, writes, topic, by_rmw=True)
+    return list(endpoints.values())
 
 
 def names_of(programs: Sequence[Sequence[str]]) -> list[str]:

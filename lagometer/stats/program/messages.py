@@ -134,10 +134,10 @@ def writes_of(endpoints: Sequence[Endpoint], logs: Sequence[ProbeLog]) -> list[W
     writes = []
     for stream, endpoint in enumerate(writer for writer in endpoints if writer.writes):
         log = logs[endpoint.program]
-        indices = np.flatnonzero(endpoint.calls(log, probes.API_WRITE))
+        indices = np.flatnonzero(endpoint.calls(log))
         indices = indices[np.argsort(log.calls["begin_ns"][indices], kind="stable")]
         calls = log.calls[indices]
-        times_ns = calls["connection"].astype(np.int64)
+        times_ns = calls["result" if endpoint.by_rmw else "connection"].astype(np.int64)
         _add_seen(times_ns, calls, log.threads[indices], endpoint, log)
         writes.append(Writes(endpoint, stream, calls, times_ns, indices))
     return writes
@@ -167,7 +167,12 @@ def _add_seen(
 
 def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
     """What a reader took."""
-    call_mask = endpoint.calls(log, probes.API_TAKE)
+    call_mask = endpoint.calls(log)
+    if endpoint.by_rmw:
+        own = log.calls[call_mask]
+        times = (own[name].astype(np.int64) for name in ("begin_ns", "end_ns"))
+        nothing = np.zeros(0, dtype=np.uint64)
+        return Takes(endpoint, *times, own["cpu_end"], own["result"].copy(), nothing, nothing)
     of_roscpp = np.flatnonzero(call_mask & (log.calls["connection"] != 0))
     own_keys = call_mask[log.owners]
     key_mask, content_mask = (

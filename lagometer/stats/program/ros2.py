@@ -37,14 +37,21 @@ class View:
         return replace(self, begins=begins, ends=ends)
 
 
-def view_of(samples: pl.DataFrame, sender: Process, receiver: Process) -> tuple[pl.DataFrame, View]:
-    """The samples of an edge, from `write` to `take`, in its nodes' view if every message has one."""
+def view_of(
+    samples: pl.DataFrame,
+    sender: Process,
+    receiver: Process,
+    writing: int = probes.API_WRITE,
+    taking: int = probes.API_TAKE,
+) -> tuple[pl.DataFrame, View]:
+    """The samples of an edge, from `write` to `take`, in its nodes' view if every message has one. writing,
+    taking: the kinds of the calls that wrote and took."""
     once = samples.filter(pl.col("outcome") != "duplicate")
     published, taken = _column(once, "published_ns"), _column(once, "taken_ns")
-    writes = _calls(probes.API_WRITE, published, sender)
-    takes = _calls(probes.API_TAKE, taken, receiver)
-    publishings = {sequence: _publishing(call, sender) for sequence, call in writes.items()}
-    callbacks = {sequence: _callback(call, receiver) for sequence, call in takes.items()}
+    writes = _calls(writing, published, sender)
+    takes = _calls(taking, taken, receiver)
+    publishings = {sequence: _publishing(writing, call, sender) for sequence, call in writes.items()}
+    callbacks = {sequence: _callback(taking, call, receiver) for sequence, call in takes.items()}
     begins = _whole(publishings, published)
     ends = _whole(callbacks, taken)
     if len(set(taken.values())) < len(taken):  # one call took several
@@ -68,18 +75,18 @@ def _calls(kind: int, ends_ns: Mapping[int, int], process: Process) -> dict[int,
     return {sequence: call for sequence, call in calls.items() if call and counts[ends_ns[sequence]] == 1}
 
 
-def _publishing(write: Call, sender: Process) -> int | None:
+def _publishing(writing: int, write: Call, sender: Process) -> int | None:
     """When rclcpp was asked to publish what one call wrote."""
-    before = sender.last(probes.API_WRITE, write.thread, -1, write.begin_ns)
+    before = sender.last(writing, write.thread, -1, write.begin_ns)
     after_ns = before.end_ns if before is not None else -1
     stamp = sender.last(probes.RCLCPP_PUBLISH, write.thread, after_ns, write.begin_ns)
     return stamp.begin_ns if stamp is not None and stamp.begin_ns > after_ns else None
 
 
-def _callback(take: Call, receiver: Process) -> int | None:
+def _callback(taking: int, take: Call, receiver: Process) -> int | None:
     """When the callback started that received what one call took."""
     end_ns = receiver.last_ns
-    following = receiver.following(probes.API_TAKE, take.thread, take.end_ns, end_ns)
+    following = receiver.following(taking, take.thread, take.end_ns, end_ns)
     until_ns = following.begin_ns if following is not None else end_ns
     stamp = receiver.following(probes.CALLBACK_START, take.thread, take.end_ns, until_ns)
     return stamp.begin_ns if stamp is not None else None

@@ -259,6 +259,27 @@ def test_nodes_of_ros2_are_seen_from_their_publishing_to_their_callback(
     layers_add_up(tmp_path)
 
 
+@pytest.mark.parametrize("distribution", ["humble", "jazzy", "rolling"])
+def test_nodes_of_ros2_over_other_middleware_are_followed_by_their_own_times(
+    build: Path, tmp_path: Path, distribution: str
+) -> None:
+    """As over Zenoh, whose calls the probe does not know. Humble's rmw_publish tells no time."""
+    need("cc")
+    stub = Ros2Stub.build(tmp_path, distribution, version=VERSIONS[distribution])
+    followed = distribution != "humble"
+    told = probed(tmp_path, f"{stub.program} 40", "--name", "nodes", code=0 if followed else 3)
+    if not followed:
+        assert told["edges"] == []
+        return
+    (edge,) = told["edges"]
+    assert (edge["topic"], edge["n"], edge["lost"]) == ("/numbers", 40, 0)
+    assert (edge["from"], edge["to"]) == ("rclcpp_publish", "callback_start")
+    names = {layer["name"] for layer in edge["layers"]}
+    assert {"rclcpp_publish", "rcl_publish", "whole_take", "rmw_take", "rcl_take", "rclcpp_take"} <= names
+    assert (told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0)
+    layers_add_up(tmp_path)
+
+
 def test_ros2_of_another_version_is_seen_without_its_layers(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
