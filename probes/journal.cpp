@@ -24,6 +24,7 @@ constexpr uint64_t kRecordBytes = 64;
 constexpr uint32_t kRecordsPerChunk = kChunkBytes / kRecordBytes - 1;
 
 std::atomic<Header*> file{nullptr};  // null: nothing is recorded
+std::atomic<int64_t> turn_ns{0};     // how long it rests, and then records, in turns; 0: it never rests
 std::atomic<bool> of_programs{false};
 
 /// Where a thread writes to. It is in static thread-local storage: reading it allocates nothing.
@@ -74,10 +75,11 @@ CallRecord* replaced(Call call) noexcept {
   return reinterpret_cast<CallRecord*>(own.chunk) + own.used;  // the chunk's head is as long as a record
 }
 
-uint64_t bytes_wanted() noexcept {
-  const char* const text = std::getenv("LAGOMETER_PROBE_BYTES");
+uint64_t number_in(const char* variable) noexcept {
+  const char* const text = std::getenv(variable);
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 0;
 }
+uint64_t bytes_wanted() noexcept { return number_in("LAGOMETER_PROBE_BYTES"); }
 
 int make_file(const char* path) noexcept { return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }
 
@@ -143,6 +145,7 @@ void after_fork() noexcept {
 /// is missing.
 __attribute__((constructor)) void start() {
   if (pthread_atfork(nullptr, nullptr, after_fork) != 0) return;
+  turn_ns.store(static_cast<int64_t>(number_in("LAGOMETER_PROBE_TURN_NS")), std::memory_order_relaxed);
   const char* const path = std::getenv("LAGOMETER_PROBE_FILE");
   if (path == nullptr)
     begin_in_folder();
@@ -152,7 +155,14 @@ __attribute__((constructor)) void start() {
 
 }  // namespace
 
-bool is_on() noexcept { return file.load(std::memory_order_relaxed) != nullptr; }
+bool is_on() noexcept {
+  if (file.load(std::memory_order_relaxed) == nullptr) return false;
+  const int64_t turn = turn_ns.load(std::memory_order_relaxed);
+  if (turn == 0) return true;
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);  // costs a few nanoseconds, in both turns
+  return (time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec) / turn % 2 != 0;
+}
 bool follows_programs() noexcept { return of_programs.load(std::memory_order_relaxed); }
 
 Moment now() noexcept {

@@ -26,8 +26,8 @@ def tables(delays: Result, packets: Result) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     yield from (_delayed(row) for row in delays["rows"] if "difference_ns" in row)
     yield ""
-    yield "| adapter | cost of the probes, µs | of the median | unattributed at the median |"
-    yield "|---|---|---|---|"
+    yield "| adapter | cost of the probes, µs | may be, µs | of the median | unattributed at the median | |"
+    yield "|---|---|---|---|---|---|"
     yield from (_cost(row) for row in delays["rows"] if "probe_cost_ns" in row)
     yield ""
     yield "| adapter | messages | found | within `transport` | error, µs | from call, to end (p50, µs) | |"
@@ -47,8 +47,12 @@ def _delayed(row: Result) -> str:
 
 
 def _cost(row: Result) -> str:
-    cost, share = f"{row['probe_cost_ns'] / 1000:+.1f}", f"{row['probe_cost_share']:+.1%}"
-    return f"| `{row['adapter']}` | {cost} | {share} | {row['unattributed_p50_share']:.1%} |"
+    cost, low, high = (row[f"probe_cost_{name}ns"] / 1000 for name in ("", "low_", "high_"))
+    bound, share = f"{row['probe_cost_bound_ns'] / 1000:.1f}", f"{row['probe_cost_share']:+.1%}"
+    unattributed = f"{row['unattributed_p50_share']:.1%}"
+    verdict = "✓" if row["within"] else "**✗**"
+    interval = f"{cost:+.1f} ({low:+.1f} to {high:+.1f})"
+    return f"| `{row['adapter']}` | {interval} | {bound} | {share} | {unattributed} | {verdict} |"
 
 
 def _packets(row: Result) -> str:

@@ -275,7 +275,7 @@ def test_nodes_of_ros2_over_other_middleware_are_followed_by_their_own_times(
     assert (edge["topic"], edge["n"], edge["lost"]) == ("/numbers", 40, 0)
     assert (edge["from"], edge["to"]) == ("rclcpp_publish", "callback_start")
     names = {layer["name"] for layer in edge["layers"]}
-    assert {"rclcpp_publish", "rcl_publish", "whole_take", "rmw_take", "rcl_take", "rclcpp_take"} <= names
+    assert {"rclcpp_publish", "rcl_publish", "whole_take", "rcl_take", "rclcpp_take", "callback"} <= names
     assert (told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0)
     layers_add_up(tmp_path)
 

@@ -29,7 +29,11 @@ COST = {
     "layer": "(probes)",
     "pairs": 6,
     "probe_cost_ns": 1_500.0,
+    "probe_cost_low_ns": -300.0,
+    "probe_cost_high_ns": 2_600.0,
+    "probe_cost_bound_ns": 2_140.0,
     "probe_cost_share": 0.021,
+    "within": True,
     "unattributed_p50_share": 0.004,
 }
 PACKETS = {
@@ -56,7 +60,7 @@ def test_results_become_tables_between_the_marks(tmp_path: Path) -> None:
     before, after = ((where / PAGE).read_text(encoding="utf-8") for where in (ROOT, tmp_path))
     lines = after.splitlines()
     assert "| `udp` | `transport` | 24 | 50.4 | `wake` -1.2 of ± 5.0 | ✓ |" in lines
-    assert "| `udp` | +1.5 | +2.1% | 0.4% |" in lines
+    assert "| `udp` | +1.5 (-0.3 to +2.6) | 2.1 | +2.1% | 0.4% | ✓ |" in lines
     assert "| `udp` | 600 | 100.0% | 98.5% | 1.7 | 4.1, 35.0 | **✗** |" in lines
     assert "Not on that machine: lcm." in lines
     head = before.partition("<!-- witness")[0]
