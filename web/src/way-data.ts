@@ -93,8 +93,9 @@ export interface LayerMean {
  * `overhead_least`, `overhead_most`: ROS 2's overhead over DDS, null for the reason in `overhead_absent`.
  *
  * `of`: `chain`, from the first publish to the last take, if the graph is a single line (`computation` is
- * then the time in its nodes); or `edge`, a message on any edge. `half`: the layers, the largest first, that
- * together are half of the mean; `to_halve` says so.
+ * then the time in its nodes, and `communication` that in bridges between domains or adapters); or `edge`, a
+ * message on any edge. `half`: the layers, the largest first, that together are half of the mean; `to_halve`
+ * says so.
  */
 export interface CellLayers {
   cell: string;

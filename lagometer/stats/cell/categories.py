@@ -14,12 +14,14 @@ from dataclasses import dataclass
 
 from lagometer.stats.trial.way import UNATTRIBUTED
 
-COMPUTATION = "computation"  # in the nodes of a chain, between its edges
+# Between the edges of a chain: in a bridge between domains or adapters, and in other nodes.
+COMMUNICATION, COMPUTATION = "communication", "computation"
 COMMON, RMW, DDS = "common", "rmw", "dds"
 NOTIFICATION, BENCHMARKING = "notification", "benchmarking"
 CATEGORIES = (COMMON, RMW, DDS, NOTIFICATION, BENCHMARKING, UNATTRIBUTED)
 CATEGORY_OF: Mapping[str, str] = {
     "benchmark": BENCHMARKING,
+    COMMUNICATION: BENCHMARKING,  # the bridge is ours; what it hands to the middleware is in the layers
     COMPUTATION: BENCHMARKING,
     "rclcpp_publish": COMMON,
     "rcl_publish": COMMON,
