@@ -10,7 +10,7 @@ import polars as pl
 
 from lagometer.stats.cell.categories import breakdown, categories, overhead
 from lagometer.stats.cell.layers import edge_layers
-from lagometer.stats.trial.scheduling import COMMUNICATION, COMPUTATION
+from lagometer.stats.trial.scheduling import BRIDGE, COMPUTATION
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import ARROW, END_TO_END
@@ -95,7 +95,7 @@ def _read(campaign: Campaign, cell: str, trials: Sequence[int]) -> Trials:
 def layers_of(cell: str, trials: int, messages: int, of: str, means_ns: dict[str, float]) -> CellLayers:
     """The row of a cell from the mean time in each layer."""
     total_ns = sum(means_ns.values())
-    order = [*LAYERS[:-1], COMMUNICATION, COMPUTATION]
+    order = [*LAYERS[:-1], BRIDGE, COMPUTATION]
     layers = [
         LayerMean(name=name, mean_ns=means_ns.get(name, 0.0), share=means_ns.get(name, 0.0) / total_ns)
         for name in [*(name for name in order if means_ns.get(name)), UNATTRIBUTED]
@@ -178,7 +178,7 @@ def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame, bridges: Bridges) -> 
     roots = whole.select(pl.col("sequence").alias("root"), pl.col("latency_ns").alias("whole_ns"))
     nothing_ns = pl.lit(0, pl.Int64())
     messages = roots.with_columns(pl.col("root").alias("sequence"), nothing_ns.alias("taken_ns"))
-    stays, under_way = [], roots.with_columns(nothing_ns.alias("edges_ns"), nothing_ns.alias(COMMUNICATION))
+    stays, under_way = [], roots.with_columns(nothing_ns.alias("edges_ns"), nothing_ns.alias(BRIDGE))
     for place, edge in enumerate(edges):
         edge_samples = samples.filter(pl.col("edge") == edge)
         key = "cause_sequence" if place else "sequence"
@@ -199,13 +199,13 @@ def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame, bridges: Bridges) -> 
             "root",
             "whole_ns",
             pl.col("edges_ns") + pl.col("more_ns"),
-            pl.col(COMMUNICATION) + pl.col("stay_ns"),
+            pl.col(BRIDGE) + pl.col("stay_ns"),
         )
     layer_times = _wide(
         pl.concat(stays).join(under_way.select("root"), on="root", how="semi"), ("root",), keep=True
     )
     totals = layer_times.join(under_way, on="root").with_columns(
-        (pl.col("whole_ns") - pl.col("edges_ns") - pl.col(COMMUNICATION)).alias(COMPUTATION)
+        (pl.col("whole_ns") - pl.col("edges_ns") - pl.col(BRIDGE)).alias(COMPUTATION)
     )
     names = [name for name in totals.columns if name not in ("root", "whole_ns", "edges_ns")]
     complete = totals.filter(pl.sum_horizontal(names) == pl.col("whole_ns"))

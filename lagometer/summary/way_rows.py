@@ -9,10 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from lagometer.stats.trial.scheduling import ACROSS, COMMUNICATION, COMPUTATION, IDLE
+from lagometer.stats.trial.scheduling import ACROSS, BRIDGE, COMPUTATION, IDLE
 from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, UNATTRIBUTED
 from lagometer.summary.hops import Hop
 from lagometer.summary.way_data import RanDuring, Stay, StayShare, WayRow
+
+COMMUNICATION = "communication"
 
 Measured = tuple[str, int, int, int, int]  # layer, begin_ns, end_ns, begin_thread, end_thread
 
@@ -123,7 +125,7 @@ class Stays:
         """Adds the stay in a bridge between domains or adapters: the message is still on its way there."""
         row, span_ns = self._threads.of_node(taken.receiver), (taken.taken_ns, published.publish_ns)
         # Older campaigns recorded the scheduler's share there like that of any other node.
-        self._add(COMMUNICATION, taken, span_ns, row, row, recorded_as=(COMMUNICATION, COMPUTATION))
+        self._add(BRIDGE, taken, span_ns, row, row, recorded_as=(BRIDGE, COMPUTATION))
 
     def in_node(self, taken: Hop, published: Hop) -> None:
         """Adds the stays from when a node took a message until it published the next one of the chain."""

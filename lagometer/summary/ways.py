@@ -2,8 +2,8 @@
 """The ways of single messages: for each cell the slowest ones and a median one, thread by thread.
 
 If layers were measured, each stay is one of them. Otherwise only our own stamps show how long a message was
-under way (`communication`) and in a node (`computation`, `idle`; docs/methodology/chains.md). In a bridge
-between domains or adapters it is under way in either case.
+under way (`communication`) and in a node (`computation`, `idle`; docs/methodology/chains.md), or in a bridge
+between domains or adapters (`bridge`), where it is still under way.
 """
 
 from __future__ import annotations

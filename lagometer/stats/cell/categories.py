@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from lagometer.stats.trial.way import UNATTRIBUTED
 
 # Between the edges of a chain: in a bridge between domains or adapters, and in other nodes.
-COMMUNICATION, COMPUTATION = "communication", "computation"
+BRIDGE, COMPUTATION = "bridge", "computation"
 COMMON, RMW, DDS = "common", "rmw", "dds"
 NOTIFICATION, BENCHMARKING = "notification", "benchmarking"
 CATEGORIES = (COMMON, RMW, DDS, NOTIFICATION, BENCHMARKING, UNATTRIBUTED)
 CATEGORY_OF: Mapping[str, str] = {
     "benchmark": BENCHMARKING,
-    COMMUNICATION: BENCHMARKING,  # the bridge is ours; what it hands to the middleware is in the layers
+    BRIDGE: BENCHMARKING,  # it is a node of ours; the middleware's time before and after is in layers
     COMPUTATION: BENCHMARKING,
     "rclcpp_publish": COMMON,
     "rcl_publish": COMMON,

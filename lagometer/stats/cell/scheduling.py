@@ -64,8 +64,7 @@ class Waiting:
 class EdgeScheduling:
     """whole: over all messages. slowest: over the slowest 1 %; None with fewer than ten above p99.
 
-    in_node: between this edge and the next, `computation` and `idle`, or `communication` in a bridge; only
-    known stays count.
+    in_node: between this edge and the next, `computation` and `idle`, or `bridge`; only known stays count.
     """
 
     trials: int

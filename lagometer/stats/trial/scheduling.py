@@ -35,9 +35,9 @@ OF_RECEIVER = (
     "deserialise",
 )
 SENDER, RECEIVER = "sender", "receiver"
-# Between two edges; `communication` in a bridge, where a message is still on its way.
-COMMUNICATION, COMPUTATION, IDLE = "communication", "computation", "idle"
-IN_NODE = (COMMUNICATION, COMPUTATION, IDLE)
+# Between two edges; in a bridge between domains or adapters a message is still on its way.
+BRIDGE, COMPUTATION, IDLE = "bridge", "computation", "idle"
+IN_NODE = (BRIDGE, COMPUTATION, IDLE)
 
 Numbers = Mapping[int, int]  # thread ids: from those in records to those on the machine
 
@@ -171,7 +171,7 @@ def _in_nodes(
 
 def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     """From `taken` until the message it causes is published: `computation`, and `idle` if another callback
-    uses its data; in a bridge `communication` (docs/methodology/chains.md). The rows look like stays in
+    uses its data; or `bridge`, if the node is one (docs/methodology/chains.md). The rows look like stays in
     layers, with the edge and sequence of the taken message."""
     text = pl.col("edge").cast(pl.String())
     delivered = samples.filter(pl.col("outcome").cast(pl.String()) == "delivered").with_columns(text)
@@ -214,7 +214,7 @@ def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     later = pairs.filter(waits)
     return pl.concat(
         [
-            _stays(on_the_way, COMMUNICATION, "taken_ns", "publish_ns"),
+            _stays(on_the_way, BRIDGE, "taken_ns", "publish_ns"),
             _stays(pairs.filter(~waits), COMPUTATION, "taken_ns", "publish_ns"),
             _stays(later, COMPUTATION, "taken_ns", "handled_ns"),
             _stays(later, IDLE, "handled_ns", "begun_ns"),

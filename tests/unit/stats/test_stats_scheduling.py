@@ -332,7 +332,7 @@ def test_in_a_bridge_a_message_is_on_its_way_and_beside_it_the_node_computes() -
     assert set(found["edge"]) == {first.name}
     layer = pl.col("layer").cast(pl.String())
     spans = found.select(layer, pl.col("begin_ns") - BEGIN, pl.col("end_ns") - BEGIN).rows()
-    assert sorted(spans) == [("communication", 20, 65), ("computation", 20, 40)]
+    assert sorted(spans) == [("bridge", 20, 65), ("computation", 20, 40)]
 
 
 def test_what_a_node_does_is_taken_apart_by_its_thread() -> None:
@@ -402,10 +402,10 @@ def test_what_is_not_known_is_left_out_of_the_shares_and_said() -> None:
 def test_what_nodes_do_between_edges_is_listed_in_order() -> None:
     layers, told = cell_of([0])
     text = told.with_columns(pl.col("layer").cast(pl.String()))
-    inside = [text.with_columns(layer=pl.lit(name)) for name in ("idle", "computation", "communication")]
+    inside = [text.with_columns(layer=pl.lit(name)) for name in ("idle", "computation", "bridge")]
     found = edge_scheduling([(layers, pl.concat([text, *inside]))])
     assert found is not None
-    assert [layer.name for layer in found.in_node] == ["communication", "computation", "idle"]
+    assert [layer.name for layer in found.in_node] == ["bridge", "computation", "idle"]
 
 
 def test_messages_of_two_trials_with_one_number_are_two() -> None:

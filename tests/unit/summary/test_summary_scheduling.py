@@ -90,7 +90,7 @@ def test_single_messages_say_who_ran(campaign: Campaign) -> None:
     assert all(stay.scheduler is None for stay in slowest.stays if stay.layer in ("take", "computation"))
 
 
-@pytest.mark.parametrize("recorded_as", ["communication", "computation"])
+@pytest.mark.parametrize("recorded_as", ["bridge", "computation"])
 def test_in_a_bridge_the_threads_share_is_known_too(tmp_path: Path, recorded_as: str) -> None:
     """In older campaigns the stay has the name that it has in any other node."""
     directory = write_ways(tmp_path, Made([[20_000]], layers=False))
