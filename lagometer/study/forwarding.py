@@ -37,9 +37,10 @@ def bridged_pairs(graph: Graph, forwards: Callable[[Edge, Edge], bool]) -> list[
 
 
 def _passes_on(graph: Graph, taken: Edge, published: Edge) -> bool:
-    """Whether messages of the first edge are causes of those of the second."""
+    """Whether messages of the first edge go on as those of the second. What a node uses as state ends there,
+    as does what closes a loop."""
     return any(
-        rule.trigger != "closed_loop" and taken.topic in rule.subscribes and published.topic in rule.writes
+        rule.trigger != "closed_loop" and taken.topic in rule.reads and published.topic in rule.writes
         for rule in graph.rules_of(taken.subscriber)
     )
 
@@ -86,8 +87,9 @@ class _Rounds:
         return self._joined(known, steps, self._to)
 
     def _on_from(self, edge: Edge) -> _Ways:
-        known = {(edge.subscriber, 1)} if edge.name in self._ends else set()
-        steps = [((edge, published), published) for published in self._after.get(edge.name, ())]
+        following = self._after.get(edge.name, [])
+        known = {(edge.subscriber, 1)} if edge.name in self._ends or not following else set()
+        steps = [((edge, published), published) for published in following]
         return self._joined(known, steps, self._on_from)
 
     def _joined(

@@ -134,6 +134,17 @@ def test_an_echo_across_is_no_bridge_of_the_campaign(tmp_path: Path, topics: str
     assert (cell.forwarding, cell.bridges) == ([], {})
 
 
+def test_an_echo_across_whose_answer_is_only_used_is_no_bridge(tmp_path: Path) -> None:
+    """The answer is state of the node that began, whose timer sends the next one: a round ends there."""
+    used = """
+nodes:
+  ping: {trigger: timer, uses: [back], publishes: [out, log]}
+  pong: {trigger: any, subscribes: [out], publishes: [back]}
+  end: {trigger: any, subscribes: [log]}
+"""
+    assert cell_of(tmp_path, TURNED + used).bridges == {}
+
+
 def test_of_bridges_on_both_sides_of_an_echo_across_only_they_are_listed(tmp_path: Path) -> None:
     cell = cell_of(tmp_path, NEAR_AND_FAR % 11 + BRIDGED)
     assert set(cell.bridges) == {"bridge"}
