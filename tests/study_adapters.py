@@ -49,6 +49,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
             "transport": {
                 "type": "string",
                 "choices": ["udp", "shm"],
+                "also": {"shared-memory": "shm"},
                 "within_host": ["shm"],
                 "description": "which",
             },

@@ -141,7 +141,7 @@ def _options(adapter: Any, texts: list[str]) -> dict[str, Any]:
         if not sign or option is None:
             known = ", ".join(adapter.sidecar.options) or "it has none"
             raise BadInput(f"{adapter.name} has no option '{key}'", f"--option {text}", known)
-        values[key] = _value(option.type, value)
+        values[key] = option.meant(_value(option.type, value))
         if not option.accepts(values[key]):
             raise BadInput(f"'{value}' can't be {key}", f"--option {text}", option.wanted())
     return values

@@ -336,7 +336,7 @@ class CampaignRun:
     def _options(self) -> dict[str, dict[str, Any]]:
         """By adapter, how the sidecars declare which effective settings report each option."""
         adapter_names = {name for cell in self._assignment.cells for name in cell.adapters}
-        fields = {"default", "reported", "only_with"}
+        fields = {"default", "reported", "only_with", "also"}
         return {
             name: {
                 key: option.model_dump(mode="json", include=fields) for key, option in sidecar.options.items()

@@ -67,6 +67,7 @@ def trial_facts(
             start_order(cell, outcome.workers),
         ),
         chains=chain_specs(cell.graph, cell.forwards),
+        forwarding=frozenset(cell.forwarding),
         source_streams=cell.graph.source_streams(),
         sink_edges=cell.graph.sink_edges(),
         closed_loop=cell.graph.closed_loop,

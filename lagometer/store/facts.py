@@ -170,6 +170,8 @@ class TrialFacts:
     keeps_saturated: bool = False  # a source that falls behind makes the trial saturated, not failed
     deadline_k: int = 10  # window of consecutive activations for the fewest deadlines met
     chains: tuple[ChainSpec, ...] = ()
+    # Pairs of edges between which a bridge is: its messages of the first go on as those of the second.
+    forwarding: frozenset[tuple[str, str]] = frozenset()
     discovery_ns: int | None = None  # until all readers had discovered all writers; None if they never did
     workers_started_ns: int = 0  # 0: unknown
     # From that time until the last worker had its process up, its participant created, and all matched.

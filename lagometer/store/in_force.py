@@ -33,9 +33,11 @@ def confirmation(
 ) -> Confirmation:
     """Compares an option's value with what is reported.
 
-    declared: the option as in its sidecar (`default`, `reported`). reported: all values that the adapter's
-    objects report for a setting.
+    declared: the option as in its sidecar (`default`, `reported`, `also`). reported: all values that the
+    adapter's objects report for a setting.
     """
+    if isinstance(asked, str):
+        asked = (declared.get("also") or {}).get(asked, asked)
     entries: Sequence[Json] | None = declared.get("reported")
     by_name: Sequence[Json] = [{"setting": option}]
     confirmed, silent = False, []

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from lagometer.study.bridges import BridgeProgram
+from lagometer.study.forwarding import bridged_pairs
 from lagometer.study.graph import Edge, Graph, Group
 from lagometer.study.hosts import HERE
 from lagometer.study.links import Link
@@ -154,21 +156,14 @@ class Cell:
     @property
     def bridges(self) -> dict[str, str]:
         """The nodes that forward messages to another domain or adapter, and the worker that each is in."""
-        worker_by_node = {}
-        for rule in self.graph.rules:
-            read = [self.traffic[topic] for topic in rule.reads]
-            written = [self.traffic[topic] for topic in rule.writes]
-            sides = [
-                {(traffic.adapter, traffic.subscriber_domain) for traffic in read},
-                {(traffic.adapter, traffic.domain) for traffic in written},
-            ]
-            if rule.trigger != "timer" and all(sides) and sides[0] != sides[1]:
-                worker_by_node[rule.node] = next(
-                    self.worker_name(worker)
-                    for worker, nodes in enumerate(self.workers)
-                    if rule.node in nodes
-                )
-        return worker_by_node
+        edges = {edge.name: edge for edge in self.graph.edges()}
+        nodes = {edges[taken].subscriber for taken, _ in self.forwarding}
+        return {
+            node: self.worker_name(worker)
+            for worker, in_worker in enumerate(self.workers)
+            for node in in_worker
+            if node in nodes
+        }
 
     def forwards(self, taken: Edge, published: Edge) -> bool:
         """Whether the node between two edges is a bridge for their messages: it takes them on one side, and
@@ -180,24 +175,18 @@ class Cell:
         ]
         into, out_of = self.traffic[taken.topic], self.traffic[published.topic]
         crosses = (into.adapter, into.subscriber_domain) != (out_of.adapter, out_of.domain)
-        at_once = all(rule.trigger != "timer" and taken.topic in rule.reads for rule in rules)
+        at_once = all(rule.is_relay and taken.topic in rule.reads for rule in rules)
         return bool(rules) and crosses and at_once
 
-    @property
+    @cached_property
     def forwarding(self) -> list[tuple[str, str]]:
         """The edges between which a bridge is, by name: its messages of the first go on as those of the
-        second."""
-        bridges, edges = self.bridges, self.graph.edges()
-        leaving: dict[str, list[Edge]] = {}
-        for edge in edges:
-            leaving.setdefault(edge.publisher, []).append(edge)
-        return [
-            (taken.name, published.name)
-            for taken in edges
-            if taken.subscriber in bridges
-            for published in leaving.get(taken.subscriber, ())
-            if self.forwards(taken, published)
-        ]
+        second. A node that only turns the messages of a round trip round is no bridge."""
+        topics = self.traffic.values()
+        if len({(topic.adapter, domain) for topic in topics for domain in topic.domains}) < 2:
+            return []
+        pairs = bridged_pairs(self.graph, self.forwards)
+        return [(taken.name, published.name) for taken, published in pairs]
 
     @property
     def across(self) -> dict[str, Traffic]:

@@ -284,7 +284,8 @@ def _combinations(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Cel
 
 
 def _as_declared(options: Options, adapters: Mapping[str, Adapter]) -> dict[str, dict[str, OptionValue]]:
-    """Options with sizes such as 512KB converted to the numbers that their adapters expect."""
+    """Options as their adapters expect them: sizes such as 512KB as numbers, words as the adapter spells
+    them."""
     return {
         name: {
             key: _typed(value, adapters[name].sidecar.options.get(key)) if name in adapters else value
@@ -295,7 +296,10 @@ def _as_declared(options: Options, adapters: Mapping[str, Adapter]) -> dict[str,
 
 
 def _typed(value: OptionValue, declared: Option | None) -> OptionValue:
-    if not isinstance(value, str) or declared is None or declared.type not in ("integer", "number"):
+    if declared is None:
+        return value
+    value = declared.meant(value)
+    if not isinstance(value, str) or declared.type not in ("integer", "number"):
         return value
     try:
         return units.parse_payload_bytes(value)

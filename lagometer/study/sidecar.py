@@ -144,7 +144,8 @@ class Option(_Part):
     within_process: values with which messages reach nobody outside the process; within_host: nobody outside
     the host; reported: the effective settings that show whether it is in force, by default the one with the
     option's name; none if it is empty; only_with: values of factors without which it has no effect;
-    unsecured: values with which messages are neither signed nor encrypted; library: what a value needs here.
+    unsecured: values with which messages are neither signed nor encrypted; library: what a value needs here;
+    also: other spellings of a value, and what each means.
     """
 
     type: Literal["integer", "number", "string", "boolean"]
@@ -153,12 +154,17 @@ class Option(_Part):
     reported: tuple[Reported, ...] | None = None
     only_with: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     choices: tuple[OptionValue, ...] = ()
+    also: dict[str, OptionValue] = Field(default_factory=dict)
     within_process: tuple[OptionValue, ...] = ()
     within_host: tuple[OptionValue, ...] = ()
     unsecured: tuple[OptionValue, ...] = ()
     library: OptionLibrary | None = None
     minimum: float | None = None
     maximum: float | None = None
+
+    def meant(self, value: OptionValue) -> OptionValue:
+        """The value that the adapter knows, for one as a study may spell it."""
+        return self.also.get(value, value) if isinstance(value, str) else value
 
     def accepts(self, value: OptionValue) -> bool:
         """Whether a study may set this value."""

@@ -2,12 +2,13 @@
 """The cost of bridges between domains or adapters: time from entry to exit, share, CPU, memory, threads.
 
 A bridge is a node of ours, or a program of its own, in which nothing of ours can stamp: what it takes is only
-known as a whole, against the same cell without it.
+known as a whole, against the same cell without it. A node may also do other work, or answer on the same side:
+only what it passes on to the other side counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
@@ -18,11 +19,14 @@ import polars as pl
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
+from lagometer.summary.campaign import forwarding
 from lagometer.summary.cell_data import Bridge
 from lagometer.summary.hops import COLUMNS, Hops, ends
 
 FOLLOWED = 200  # messages of a trial, evenly spread, that are followed for the share
 MEMORY = ("rss_bytes", "pss_bytes", "uss_bytes")
+
+Pairs = Collection[tuple[str, str]] | None  # edges that a bridge is between; None: all of its node's
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,9 @@ def bridges(campaign: Campaign, names: Sequence[str]) -> list[Bridge]:
         nodes, program = cell.get("bridges") or {}, cell.get("bridge")
         if cell["id"] not in names or not (nodes or program):
             continue
-        valid = _valid(campaign, cell["id"])
+        valid, pairs = _valid(campaign, cell["id"]), forwarding(campaign.manifest, cell["id"])
         for node, process in nodes.items() if valid else ():
-            trials = [_seen(campaign, cell["id"], trial, node, process) for trial in valid]
+            trials = [_seen(campaign, cell["id"], trial, (node, process), pairs) for trial in valid]
             rows.append(_row(cell["id"], node, process, trials))
         if program and valid:
             added_ns = _added_ns(campaign, cell)
@@ -65,14 +69,16 @@ def _valid(campaign: Campaign, cell: str) -> list[int]:
     return sorted(rows["trial"].unique())
 
 
-def _seen(campaign: Campaign, cell: str, trial: int, node: str, process: str) -> _Seen:
+def _seen(campaign: Campaign, cell: str, trial: int, bridge: tuple[str, str], pairs: Pairs) -> _Seen:
+    node, process = bridge
     stays_ns, shares = pl.Series([], dtype=pl.Int64), []
     try:
         samples = campaign.samples(cell, trial, COLUMNS)
     except CampaignError:
         samples = None
     if samples is not None:
-        stays_ns, shares = _stays(samples, node), list(_shares(Hops(samples), node))
+        hops = Hops(samples)
+        stays_ns, shares = _stays(samples, hops, node, pairs), list(_shares(hops, node, pairs))
     run_ns, threads, memory = _process(campaign, cell, trial, process, "worker")
     return _Seen(stays_ns, len(stays_ns), shares, run_ns, threads, memory)
 
@@ -126,11 +132,10 @@ def _end_to_end_ns(campaign: Campaign, cell: str) -> float | None:
     return _middle(rows["latency_p50_ns"].to_list())
 
 
-def _stays(samples: pl.DataFrame, node: str) -> pl.Series:
-    """For each message of the measure phase that the node published, the time since its callback began."""
-    edges = [edge for edge in samples["edge"].cast(pl.String).unique() if ends(edge)[0] == node]
+def _stays(samples: pl.DataFrame, hops: Hops, node: str, pairs: Pairs) -> pl.Series:
+    """For each message of the measure phase that the node passed on, the time since its callback began."""
     messages = samples.filter(
-        pl.col("edge").cast(pl.String).is_in(edges)
+        _passed_on(samples, hops, node, pairs)
         & (pl.col("phase").cast(pl.String) == "measure")
         & (pl.col("outcome").cast(pl.String) != "duplicate")
         & pl.col("begun_ns").is_not_null()
@@ -141,7 +146,24 @@ def _stays(samples: pl.DataFrame, node: str) -> pl.Series:
     return messages["publish_ns"] - messages["begun_ns"]
 
 
-def _shares(hops: Hops, node: str) -> Iterator[float]:
+def _passed_on(samples: pl.DataFrame, hops: Hops, node: str, pairs: Pairs) -> pl.Expr:
+    """What the node published on the other side because of what it took on this one."""
+    edge = pl.col("edge").cast(pl.String)
+    if pairs is None:
+        names = samples["edge"].cast(pl.String).unique()
+        return edge.is_in([name for name in names if ends(name)[0] == node])
+    taken_on: dict[str, set[str]] = {}
+    for taken, published in pairs:
+        if ends(published)[0] == node:
+            taken_on.setdefault(published, set()).add(taken)
+    passed_on, cause = pl.lit(value=False), pl.col("cause_stream")
+    for published, edges in taken_on.items():
+        others = [stream for (at, stream), name in hops.streams.items() if at == node and name not in edges]
+        passed_on |= (edge == published) & cause.is_not_null() & ~cause.is_in(others)
+    return passed_on
+
+
+def _shares(hops: Hops, node: str, pairs: Pairs) -> Iterator[float]:
     """For followed messages, the part of the end-to-end latency between taking and republishing by the node.
 
     A message has no share if its way can't be followed or bypasses the node.
@@ -150,7 +172,11 @@ def _shares(hops: Hops, node: str) -> Iterator[float]:
     spread = messages.gather_every(max(1, -(-messages.height // FOLLOWED)))
     for sequence, publish_ns, taken_ns, latency_ns in spread.iter_rows():
         way = hops.within(publish_ns, taken_ns).way(sequence, publish_ns, taken_ns)
-        inside = [later.publish_ns - hop.taken_ns for hop, later in pairwise(way) if hop.receiver == node]
+        inside = [
+            later.publish_ns - hop.taken_ns
+            for hop, later in pairwise(way)
+            if hop.receiver == node and (pairs is None or (hop.edge, later.edge) in pairs)
+        ]
         if inside and latency_ns > 0:
             yield sum(inside) / latency_ns
 

@@ -51,6 +51,14 @@ def cell_factors(manifest: Json) -> dict[str, dict[str, object]]:
     }
 
 
+def forwarding(manifest: Json, cell: str) -> frozenset[tuple[str, str]] | None:
+    """The pairs of a cell's edges between which a bridge between domains or adapters is; None if the manifest
+    does not list them: there is none, or the campaign is older than they are."""
+    listed = (each for each in manifest.get("cells", []) if each["id"] == cell)
+    pairs = next((each.get("forwarding") for each in listed), None)
+    return None if pairs is None else frozenset((str(taken), str(published)) for taken, published in pairs)
+
+
 def cells(
     factors: Mapping[str, Json],
     rows: Sequence[Row],

@@ -202,7 +202,8 @@ class Saturated(Model):
     """A cell whose sources fell behind, in a study that keeps such trials: neither valid nor failed.
 
     `trials`: the saturated ones. The figures are medians over them, end to end. `goodput_bytes_per_s`:
-    delivered payload. `latency_p50_ns`: of delivered messages, while the sources sent as fast as they could.
+    delivered payload. `lost_share`: all that did not arrive (lost, overwritten, censored or rejected), of all
+    trials. `latency_p50_ns`: of delivered messages, while the sources sent as fast as they could.
     """
 
     cell: str

@@ -10,12 +10,12 @@ import polars as pl
 
 from lagometer.stats.cell.categories import breakdown, categories, overhead
 from lagometer.stats.cell.layers import edge_layers
-from lagometer.stats.trial.scheduling import COMPUTATION
+from lagometer.stats.trial.scheduling import BRIDGE, COMPUTATION
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
-from lagometer.summary.campaign import cell_factors
+from lagometer.summary.campaign import cell_factors, forwarding
 from lagometer.summary.hops import ends
 from lagometer.summary.layers import LayerTable
 from lagometer.summary.way_data import CellLayers, LayerMean
@@ -26,6 +26,7 @@ CHAIN, EDGE = "chain", "edge"
 
 
 Trials = Sequence[tuple[pl.DataFrame, pl.DataFrame]]  # each trial's delivered messages and their layers
+Bridges = frozenset[tuple[str, str]]  # pairs of edges: a bridge is between them
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def campaign_layers(campaign: Campaign) -> CampaignLayers:
             frames = _read(campaign, cell, sorted(trials[cell]))
         except CampaignError:  # those of single messages report it
             continue
-        row = _of_cell(cell, frames)
+        row = _of_cell(cell, frames, forwarding(campaign.manifest, cell) or frozenset())
         cells += [row] if row is not None else []
         edges += _of_each_edge(cell, frames)
     return CampaignLayers(cells, edges)
@@ -70,8 +71,8 @@ def _of_each_edge(cell: str, trials: Trials) -> list[LayerTable]:
     ]
 
 
-def _of_cell(cell: str, trials: Trials) -> CellLayers | None:
-    scope, frames = CHAIN, [_of_chain(samples, layers) for samples, layers in trials]
+def _of_cell(cell: str, trials: Trials, bridges: Bridges) -> CellLayers | None:
+    scope, frames = CHAIN, [_of_chain(samples, layers, bridges) for samples, layers in trials]
     if any(frame is None for frame in frames):
         scope, frames = EDGE, [_of_edges(samples, layers) for samples, layers in trials]
     layer_times = pl.concat([frame for frame in frames if frame is not None], how="diagonal").fill_null(0)
@@ -94,7 +95,7 @@ def _read(campaign: Campaign, cell: str, trials: Sequence[int]) -> Trials:
 def layers_of(cell: str, trials: int, messages: int, of: str, means_ns: dict[str, float]) -> CellLayers:
     """The row of a cell from the mean time in each layer."""
     total_ns = sum(means_ns.values())
-    order = [*LAYERS[:-1], COMPUTATION]
+    order = [*LAYERS[:-1], BRIDGE, COMPUTATION]
     layers = [
         LayerMean(name=name, mean_ns=means_ns.get(name, 0.0), share=means_ns.get(name, 0.0) / total_ns)
         for name in [*(name for name in order if means_ns.get(name)), UNATTRIBUTED]
@@ -167,7 +168,7 @@ def _of_edges(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     return _wide(_measured(samples, layers), ("edge", "sequence"))
 
 
-def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame | None:
+def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame, bridges: Bridges) -> pl.DataFrame | None:
     """One row for each message that went all the way; None if the graph is not a single line, or a part of
     the way has no layers."""
     edges = _line(samples)
@@ -175,24 +176,36 @@ def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame | Non
         return None
     whole = samples.filter((pl.col("edge") == END_TO_END) & (pl.col("phase") == "measure"))
     roots = whole.select(pl.col("sequence").alias("root"), pl.col("latency_ns").alias("whole_ns"))
-    messages = roots.with_columns(pl.col("root").alias("sequence"))
-    stays, under_way = [], roots.with_columns(pl.lit(0, pl.Int64()).alias("edges_ns"))
+    nothing_ns = pl.lit(0, pl.Int64())
+    messages = roots.with_columns(pl.col("root").alias("sequence"), nothing_ns.alias("taken_ns"))
+    stays, under_way = [], roots.with_columns(nothing_ns.alias("edges_ns"), nothing_ns.alias(BRIDGE))
     for place, edge in enumerate(edges):
         edge_samples = samples.filter(pl.col("edge") == edge)
         key = "cause_sequence" if place else "sequence"
-        on_edge = edge_samples.select(pl.col(key).alias("before"), "sequence", "latency_ns")
-        messages = messages.select("root", pl.col("sequence").alias("before")).join(on_edge, on="before")
+        on_edge = edge_samples.select(
+            pl.col(key).alias("before"), "sequence", "latency_ns", "publish_ns", "taken_ns"
+        )
+        came = pl.col("taken_ns").alias("came_ns")
+        messages = messages.select("root", pl.col("sequence").alias("before"), came).join(
+            on_edge, on="before"
+        )
         stays.append(
             layers.filter(pl.col("edge") == edge).join(messages.select("root", "sequence"), on="sequence")
         )
-        added = messages.select("root", pl.col("latency_ns").alias("more_ns"))
-        under_way = under_way.join(added, on="root").with_columns(pl.col("edges_ns") + pl.col("more_ns"))
-        under_way = under_way.drop("more_ns")
+        in_bridge = place > 0 and (edges[place - 1], edge) in bridges
+        stay_ns = pl.col("publish_ns") - pl.col("came_ns") if in_bridge else nothing_ns
+        added = messages.select("root", pl.col("latency_ns").alias("more_ns"), stay_ns.alias("stay_ns"))
+        under_way = under_way.join(added, on="root").select(
+            "root",
+            "whole_ns",
+            pl.col("edges_ns") + pl.col("more_ns"),
+            pl.col(BRIDGE) + pl.col("stay_ns"),
+        )
     layer_times = _wide(
         pl.concat(stays).join(under_way.select("root"), on="root", how="semi"), ("root",), keep=True
     )
     totals = layer_times.join(under_way, on="root").with_columns(
-        (pl.col("whole_ns") - pl.col("edges_ns")).alias(COMPUTATION)
+        (pl.col("whole_ns") - pl.col("edges_ns") - pl.col(BRIDGE)).alias(COMPUTATION)
     )
     names = [name for name in totals.columns if name not in ("root", "whole_ns", "edges_ns")]
     complete = totals.filter(pl.sum_horizontal(names) == pl.col("whole_ns"))

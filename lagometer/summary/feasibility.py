@@ -34,11 +34,11 @@ OF_ELSE = re.compile(
 def feasibility(campaign: Campaign) -> list[Feasibility]:
     """One line per series of cells, in the study's order; empty without a deadline or with one payload."""
     study = campaign.manifest.get("study") or {}
-    sizes = [size for size in (study.get("matrix") or {}).get("payload", ()) if isinstance(size, int)]
-    parts = (study.get("parts") or {}).values()
-    if all(each.get("deadline_ns") is None for each in (study, *parts)) or len(sizes) < 2:
+    studies = (study, *(study.get("parts") or {}).values())  # a part may have payloads of its own
+    payloads = [size for each in studies for size in (each.get("matrix") or {}).get("payload", ())]
+    labels = {format_bytes(size): size for size in payloads if isinstance(size, int)}
+    if all(each.get("deadline_ns") is None for each in studies) or len(labels) < 2:
         return []
-    labels = {format_bytes(size): size for size in sizes}
     by_series: dict[str, list[Feasible]] = {}
     rows, initial = _rows(campaign), _initial_loss(campaign)
     for cell in campaign.manifest.get("cells", []):

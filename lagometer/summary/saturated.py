@@ -19,6 +19,7 @@ from lagometer.store.reader import Campaign
 from lagometer.summary.cell_data import Saturated
 
 NS_PER_S = 1_000_000_000
+LOSSES = ("lost", "overwritten", "censored", "rejected")  # all that did not arrive, as in the table of edges
 
 
 def saturated(campaign: Campaign, factors: Mapping[str, Mapping[str, Any]]) -> list[Saturated]:
@@ -54,7 +55,8 @@ def _of_cell(
     factors: Mapping[str, Any],
     duration_ns: int | None,
 ) -> Saturated:
-    sent, lost = (sum(row[name] or 0 for row in rows) for name in ("sent", "lost"))
+    lost = sum(row.get(name) or 0 for row in rows for name in LOSSES)
+    meant = sum(row.get(name) or 0 for row in rows for name in ("sent", "rejected"))
     payload_bytes = factors.get("payload_bytes")
     delivered = median(row["n"] or 0 for row in rows)
     goodput = None
@@ -67,7 +69,7 @@ def _of_cell(
         rate_intended_hz=_middle(row["rate_intended_hz"] for row in rows),
         rate_achieved_hz=_middle(row["rate_achieved_hz"] for row in rows),
         goodput_bytes_per_s=goodput,
-        lost_share=lost / sent if sent else None,
+        lost_share=lost / meant if meant else None,
         deadline_miss_share=_middle(row.get("deadline_miss_share") for row in rows),
         latency_p50_ns=_middle(row["latency_p50_ns"] for row in rows),
     )

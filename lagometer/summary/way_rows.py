@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from lagometer.stats.trial.scheduling import ACROSS, COMPUTATION, IDLE
+from lagometer.stats.trial.scheduling import ACROSS, BRIDGE, COMPUTATION, IDLE
 from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, UNATTRIBUTED
 from lagometer.summary.hops import Hop
 from lagometer.summary.way_data import RanDuring, Stay, StayShare, WayRow
@@ -124,8 +124,8 @@ class Stays:
     def in_bridge(self, taken: Hop, published: Hop) -> None:
         """Adds the stay in a bridge between domains or adapters: the message is still on its way there."""
         row, span_ns = self._threads.of_node(taken.receiver), (taken.taken_ns, published.publish_ns)
-        # The scheduler's records do not tell a bridge from another node.
-        self._add(COMMUNICATION, taken, span_ns, row, row, recorded_as=COMPUTATION)
+        # Older campaigns recorded the scheduler's share there like that of any other node.
+        self._add(BRIDGE, taken, span_ns, row, row, recorded_as=(BRIDGE, COMPUTATION))
 
     def in_node(self, taken: Hop, published: Hop) -> None:
         """Adds the stays from when a node took a message until it published the next one of the chain."""
@@ -161,11 +161,12 @@ class Stays:
         span_ns: tuple[int, int],
         first: WayRow,
         last: WayRow,
-        recorded_as: str | None = None,
+        recorded_as: Sequence[str] = (),
     ) -> None:
         begin_ns, end_ns = (time_ns - self._begin_ns for time_ns in span_ns)
         if begin_ns == end_ns:
             return
+        recorded = (self._shares.of(hop, name, span_ns) for name in recorded_as or (layer,))
         self.stays.append(
             Stay(
                 layer=layer,
@@ -175,7 +176,7 @@ class Stays:
                 end_ns=end_ns,
                 row=self._number(first),
                 end_row=self._number(last),
-                scheduler=self._shares.of(hop, recorded_as or layer, span_ns),
+                scheduler=next((share for share in recorded if share is not None), None),
             )
         )
 

@@ -48,6 +48,7 @@ const LAYERS: Record<string, [Hue, number]> = {
   rcl_take: [ROS2, 0.7],
   rclcpp_take: [ROS2, 1],
   callback: [ROS2, 0.3],
+  bridge: [NODE, 0.55],
   computation: [NODE, 1],
   idle: [NODE, 0.25],
   // Categories of Kronauer et al., and the parts in Maruyama et al.

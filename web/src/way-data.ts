@@ -36,11 +36,11 @@ export interface StayShare {
  * A message's stay in one layer, in nanoseconds since the first publish. It begins on the row `row` and
  * ends on `end_row`: indices into `MessageWay.rows`, which differ if one thread hands over to another.
  *
- * `layer`: one of those of `layers: on`; or `communication`, from publish to taken if there are none, and in
- * a bridge between domains or adapters; `computation`, in another node between taken and publish; `idle`,
- * after a callback until the one that uses its data; `unattributed`. `edge` and `sequence`: of the message
- * that was there; in a node, of the message taken. `scheduler`: of the thread at its end; null if the
- * scheduler was not recorded, or its data do not cover the whole stay.
+ * `layer`: one of those of `layers: on`; or `communication`, from publish to taken if there are none;
+ * `bridge`, between taken and publish in a bridge between domains or adapters, and `computation` in any
+ * other node; `idle`, after a callback until the one that uses its data; `unattributed`. `edge` and
+ * `sequence`: of the message that was there; in a node, of the message taken. `scheduler`: of the thread at
+ * its end; null if the scheduler was not recorded, or its data do not cover the whole stay.
  */
 export interface Stay {
   layer: string;
@@ -93,8 +93,9 @@ export interface LayerMean {
  * `overhead_least`, `overhead_most`: ROS 2's overhead over DDS, null for the reason in `overhead_absent`.
  *
  * `of`: `chain`, from the first publish to the last take, if the graph is a single line (`computation` is
- * then the time in its nodes); or `edge`, a message on any edge. `half`: the layers, the largest first, that
- * together are half of the mean; `to_halve` says so.
+ * then the time in its nodes, and `bridge` that in bridges between domains or adapters); or `edge`, a
+ * message on any edge. `half`: the layers, the largest first, that together are half of the mean;
+ * `to_halve` says so.
  */
 export interface CellLayers {
   cell: string;

@@ -271,7 +271,7 @@ export function waysView(report: Report): View {
     "to taken. A row is a thread of a process; a dashed line leads to the thread that takes over. " +
     "Point at a bar, or go with the arrow keys, to read what it is. The stays of a message add up to " +
     "its latency. Where layers were not measured, communication is from publish to taken, computation " +
-    "from there to the next publish. In a bridge between domains or adapters it is communication as well.";
+    "from there to the next publish, or bridge, if the node is one between domains or adapters.";
   root.append(
     section(
       "ways",

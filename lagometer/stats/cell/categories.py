@@ -14,12 +14,14 @@ from dataclasses import dataclass
 
 from lagometer.stats.trial.way import UNATTRIBUTED
 
-COMPUTATION = "computation"  # in the nodes of a chain, between its edges
+# Between the edges of a chain: in a bridge between domains or adapters, and in other nodes.
+BRIDGE, COMPUTATION = "bridge", "computation"
 COMMON, RMW, DDS = "common", "rmw", "dds"
 NOTIFICATION, BENCHMARKING = "notification", "benchmarking"
 CATEGORIES = (COMMON, RMW, DDS, NOTIFICATION, BENCHMARKING, UNATTRIBUTED)
 CATEGORY_OF: Mapping[str, str] = {
     "benchmark": BENCHMARKING,
+    BRIDGE: BENCHMARKING,  # it is a node of ours; the middleware's time before and after is in layers
     COMPUTATION: BENCHMARKING,
     "rclcpp_publish": COMMON,
     "rcl_publish": COMMON,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from lagometer.stats.trial.quantile import quantile
-from lagometer.stats.trial.scheduling import COMPUTATION, IDLE
+from lagometer.stats.trial.scheduling import IN_NODE
 from lagometer.stats.trial.way import LAYERS
 
 INSTEAD_MAX = 5  # names to list
@@ -64,7 +64,7 @@ class Waiting:
 class EdgeScheduling:
     """whole: over all messages. slowest: over the slowest 1 %; None with fewer than ten above p99.
 
-    in_node: between this edge and the next, `computation` and `idle`; only known stays count.
+    in_node: between this edge and the next, `computation` and `idle`, or `bridge`; only known stays count.
     """
 
     trials: int
@@ -92,10 +92,8 @@ def edge_scheduling(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> Edge
 
 def _in_node(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[LayerShare, ...]:
     layer = pl.col("layer").cast(pl.String())
-    tables = [
-        scheduled.with_columns(layer).filter(layer.is_in((COMPUTATION, IDLE))) for _, scheduled in trials
-    ]
-    return tuple(_shares_of(pl.concat(tables).with_columns(pl.lit(True).alias("known")), (COMPUTATION, IDLE)))
+    tables = [scheduled.with_columns(layer).filter(layer.is_in(IN_NODE)) for _, scheduled in trials]
+    return tuple(_shares_of(pl.concat(tables).with_columns(pl.lit(True).alias("known")), IN_NODE))
 
 
 def _stays(trial: int, layers: pl.DataFrame, scheduled: pl.DataFrame) -> pl.DataFrame:

@@ -35,7 +35,9 @@ OF_RECEIVER = (
     "deserialise",
 )
 SENDER, RECEIVER = "sender", "receiver"
-COMPUTATION, IDLE = "computation", "idle"  # between two edges
+# Between two edges; in a bridge between domains or adapters a message is still on its way.
+BRIDGE, COMPUTATION, IDLE = "bridge", "computation", "idle"
+IN_NODE = (BRIDGE, COMPUTATION, IDLE)
 
 Numbers = Mapping[int, int]  # thread ids: from those in records to those on the machine
 
@@ -169,8 +171,8 @@ def _in_nodes(
 
 def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     """From `taken` until the message it causes is published: `computation`, and `idle` if another callback
-    uses its data (docs/methodology/chains.md). The rows look like stays in layers, with the edge and sequence
-    of the taken message."""
+    uses its data; or `bridge`, if the node is one (docs/methodology/chains.md). The rows look like stays in
+    layers, with the edge and sequence of the taken message."""
     text = pl.col("edge").cast(pl.String())
     delivered = samples.filter(pl.col("outcome").cast(pl.String()) == "delivered").with_columns(text)
     first_cause = pl.struct(
@@ -199,6 +201,11 @@ def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     pairs = taken.join(
         published, left_on=("receiver", "stream", "sequence"), right_on=("sender", "stream", "sequence")
     ).filter(pl.col("taken_ns") <= pl.col("publish_ns"))
+    bridges = pl.DataFrame(
+        sorted(facts.forwarding), schema={"taken_edge": pl.String, "edge": pl.String}, orient="row"
+    )
+    on_the_way = pairs.join(bridges, on=("taken_edge", "edge"), how="semi", maintain_order="left")
+    pairs = pairs.join(bridges, on=("taken_edge", "edge"), how="anti", maintain_order="left")
     waits = (
         (pl.col("taken_ns") <= pl.col("handled_ns"))
         & (pl.col("handled_ns") < pl.col("begun_ns"))
@@ -207,6 +214,7 @@ def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     later = pairs.filter(waits)
     return pl.concat(
         [
+            _stays(on_the_way, BRIDGE, "taken_ns", "publish_ns"),
             _stays(pairs.filter(~waits), COMPUTATION, "taken_ns", "publish_ns"),
             _stays(later, COMPUTATION, "taken_ns", "handled_ns"),
             _stays(later, IDLE, "handled_ns", "begun_ns"),

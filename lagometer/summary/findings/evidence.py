@@ -52,6 +52,12 @@ class Trial:
         """The sum over the edges; 0 if unknown."""
         return sum(int(row.get(column) or 0) for row in self.rows if ARROW in str(row.get("edge")))
 
+    def way_with_most(self, column: str) -> Json | None:
+        """Of the rows of whole ways (end to end, named chains), which overlap, the one that counts most; None
+        if none counts any."""
+        rows = [row for row in self.rows if ARROW not in str(row.get("edge")) and row.get(column)]
+        return max(rows, key=lambda row: int(row[column]), default=None)
+
     def figure(self, column: str) -> float | None:
         """The largest value over the edges; None if no edge has it."""
         known = [float(row[column]) for row in self.rows if row.get(column) is not None]

@@ -162,6 +162,7 @@ def queues(cell: CellEvidence) -> Iterator[Said]:
     yield from _builds_up(cell)
     for counted in COUNTED:
         yield from _of_count(cell, counted)
+    yield from _cut_off(cell)
 
 
 def _of_count(cell: CellEvidence, counted: Counted) -> Iterator[Said]:
@@ -187,6 +188,26 @@ def _counted(cell: CellEvidence, counted: Counted, trials: Sequence[Trial]) -> I
         lifespan=lifespans[0] if lifespans else "",
     )
     yield Said(counted.kind, len(trials), counted.what, number, counted.fix, counted.source)
+
+
+def _cut_off(cell: CellEvidence) -> Iterator[Said]:
+    """Messages that nobody was there to pass on; only whole ways count them."""
+    ways = [way for trial in cell.valid if (way := trial.way_with_most("unreachable")) is not None]
+    if not ways:
+        return
+    count, sent = (sum(int(way[name] or 0) for way in ways) for name in ("unreachable", "sent"))
+    names = ", ".join(dict.fromkeys(str(way["edge"]) for way in ways))
+    yield Said(
+        "node-was-away",
+        len(ways),
+        "nobody was there to pass messages on: a node on their way had left or not yet joined, or it waits "
+        "for all of its inputs and nobody published another one",
+        f"{count:,} of {count + sent:,} messages ({names})",
+        "expect that many while a node is away (`start`, `stop`, `restart`); where each message counts, let "
+        "another node take over before it leaves; `join_first_message_ns` says how long a node that comes "
+        "waits for its first message",
+        "docs/methodology/messages.md",
+    )
 
 
 def _builds_up(cell: CellEvidence) -> Iterator[Said]:

@@ -13,6 +13,7 @@ from needs import need
 
 from lagometer.store.reader import open_campaign
 from lagometer.summary.summarise import summarise
+from lagometer.summary.ways import message_ways
 
 ADAPTERS = ("cyclonedds", "fastdds")
 ECHO = {
@@ -23,6 +24,20 @@ ECHO = {
         "there": {"trigger": "any", "subscribes": ["left"], "publishes": ["right"]},
         "back": {"trigger": "any", "subscribes": ["right"], "publishes": ["left"]},
     },
+}
+ACROSS = {
+    "name": "across",
+    "topics": {"out": {"domain": 5}, "back": {"domain": 10}},
+    "nodes": {
+        "ping": {
+            "rules": [
+                {"trigger": "timer", "publishes": ["out"]},
+                {"trigger": "any", "subscribes": ["back"]},
+            ]
+        },
+        "pong": {"trigger": "any", "subscribes": ["out"], "publishes": ["back"]},
+    },
+    "chains": {"round-trip": ["out", "back"]},
 }
 
 
@@ -90,6 +105,20 @@ def test_every_view_has_what_the_bridge_takes(build: Path, tmp_path: Path) -> No
     code, text, errors = lagometer(tmp_path, "show", str(out))
     assert code == 0 and "bridges: stay is from" in " ".join(text.split()), errors
     assert f"{100 * bridge.stay_share:.1f} %" in text, "of the whole"
+
+
+def test_an_echo_that_answers_in_another_domain_is_no_bridge(build: Path, tmp_path: Path) -> None:
+    need("cyclonedds")
+    (tmp_path / "across.yaml").write_text(json.dumps(ACROSS))
+    out = carried(build, tmp_path, adapter="cyclonedds", workload=str(tmp_path / "across.yaml"))
+    summary = summarise(open_campaign(out))
+    assert summary.bridges == []
+    (chain,) = summary.chains
+    assert chain.half_round_trip_p50_ns is not None and chain.computation_p50_ns is not None
+    assert chain.communication_p50_ns is not None
+    assert abs(chain.half_round_trip_p50_ns - chain.communication_p50_ns / 2) <= 1
+    layers = {stay.layer for way in message_ways(open_campaign(out), [chain.cell])[0] for stay in way.stays}
+    assert layers == {"communication", "computation"}
 
 
 def test_a_topic_that_is_bridged_both_ways_is_refused(build: Path, tmp_path: Path) -> None:

@@ -267,6 +267,9 @@ def test_what_nobody_was_there_to_pass_on_is_unreachable(tmp_path: Path) -> None
         assert rows[name]["unreachable"] > rows[name]["lost"] + rows[name]["overwritten"], rows[name]
     (shown,) = [each for each in found["over_trials"] if each["edge"] == "end-to-end"]
     assert shown["unreachable"] == rows["end-to-end"]["unreachable"]
+    (said,) = [each for each in found["findings"] if each["kind"] == "node-was-away"]
+    most = max(rows[name]["unreachable"] for name in ("end-to-end", "way"))
+    assert said["number"].startswith(f"{most:,} of ")
     assert found["chains"][0]["unreachable"] == rows["way"]["unreachable"]
 
 

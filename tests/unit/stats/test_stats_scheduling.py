@@ -316,6 +316,25 @@ def test_between_two_edges_a_node_computes_and_a_timer_waits() -> None:
     assert sorted(spans) == [("computation", 20, 60), ("computation", 85, 95), ("idle", 70, 85)]
 
 
+def test_in_a_bridge_a_message_is_on_its_way_and_beside_it_the_node_computes() -> None:
+    """It answers on its own side and forwards to the other, of one message."""
+    built = SmallTrial()
+    first, back = built.edge(0, "source", "bridge"), built.edge(1, "bridge", "source")
+    across = built.edge(2, "bridge", "sink")
+    built.send(0, 0, BEGIN)
+    built.take(first, 0, BEGIN + 20)
+    built.send(1, 0, BEGIN + 40, ((0, 0),), callback_ns=20)
+    built.take(back, 0, BEGIN + 60)
+    built.send(2, 0, BEGIN + 65, ((0, 0),), callback_ns=45)
+    built.take(across, 0, BEGIN + 90)
+    facts = built.facts({0}, {"sink"}, forwarding=frozenset({(first.name, across.name)}))
+    found = in_nodes(samples_of(built.lanes(), facts), facts)
+    assert set(found["edge"]) == {first.name}
+    layer = pl.col("layer").cast(pl.String())
+    spans = found.select(layer, pl.col("begin_ns") - BEGIN, pl.col("end_ns") - BEGIN).rows()
+    assert sorted(spans) == [("bridge", 20, 65), ("computation", 20, 40)]
+
+
 def test_what_a_node_does_is_taken_apart_by_its_thread() -> None:
     built = SmallTrial()
     first, second = built.edge(0, "source", "relay"), built.edge(1, "relay", "sink")
@@ -378,6 +397,15 @@ def test_what_is_not_known_is_left_out_of_the_shares_and_said() -> None:
     assert found.whole.known_share == pytest.approx(2_000 / 53_000)
     assert found.whole.waiting_share == 0.5
     assert (found.whole.layers[0].stays, found.whole.layers[0].known) == (2, 1)
+
+
+def test_what_nodes_do_between_edges_is_listed_in_order() -> None:
+    layers, told = cell_of([0])
+    text = told.with_columns(pl.col("layer").cast(pl.String()))
+    inside = [text.with_columns(layer=pl.lit(name)) for name in ("idle", "computation", "bridge")]
+    found = edge_scheduling([(layers, pl.concat([text, *inside]))])
+    assert found is not None
+    assert [layer.name for layer in found.in_node] == ["bridge", "computation", "idle"]
 
 
 def test_messages_of_two_trials_with_one_number_are_two() -> None:

@@ -117,7 +117,52 @@ def test_a_ring_of_bridges_alone_has_nothing_that_turns_messages_round(tmp_path:
 
 
 def test_a_campaign_names_the_edges_between_which_a_bridge_is(tmp_path: Path) -> None:
-    """The echo is not among them: only the time line of a ring knows which of its nodes that is."""
     topics = "topics: {elsewhere: {domain: 10}}"
-    assert cell_of(tmp_path, topics + HUB).forwarding == [("ping→pong", "pong→far")]
+    cell = cell_of(tmp_path, topics + HUB)
+    assert (cell.forwarding, cell.bridges) == ([("ping→pong", "pong→far")], {"pong": "pong"})
     assert cell_of(tmp_path, PING_PONG).forwarding == []
+
+
+TURNED = "topics: {out: {domain: 5}, back: {domain: 10}}"
+
+
+@pytest.mark.parametrize(
+    "topics", [TURNED, "topics: {out: {adapter: cyclonedds}, back: {adapter: shm}}"]
+)
+def test_an_echo_across_is_no_bridge_of_the_campaign(tmp_path: Path, topics: str) -> None:
+    cell = cell_of(tmp_path, topics + PING_PONG)
+    assert (cell.forwarding, cell.bridges) == ([], {})
+
+
+def test_an_echo_across_whose_answer_is_only_used_is_no_bridge(tmp_path: Path) -> None:
+    """The answer is state of the node that began, whose timer sends the next one: a round ends there."""
+    used = """
+nodes:
+  ping: {trigger: timer, uses: [back], publishes: [out, log]}
+  pong: {trigger: any, subscribes: [out], publishes: [back]}
+  end: {trigger: any, subscribes: [log]}
+"""
+    assert cell_of(tmp_path, TURNED + used).bridges == {}
+
+
+def test_of_bridges_on_both_sides_of_an_echo_across_only_they_are_listed(tmp_path: Path) -> None:
+    cell = cell_of(tmp_path, NEAR_AND_FAR % 11 + BRIDGED)
+    assert set(cell.bridges) == {"bridge"}
+    assert {taken for taken, _ in cell.forwarding} == {"ping→bridge", "pong→bridge"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "  logger: {trigger: any, subscribes: [back]}\n",  # another end of what it answers
+        "  other: {trigger: timer, publishes: [out]}\n",  # another beginning, which gets no answer
+    ],
+)
+def test_an_echo_across_whose_messages_also_go_elsewhere_is_a_bridge(tmp_path: Path, more: str) -> None:
+    cell = cell_of(tmp_path, TURNED + PING_PONG + more)
+    assert cell.bridges == {"pong": "pong"}
+
+
+def test_a_ring_of_bridges_alone_has_no_echo(tmp_path: Path) -> None:
+    topics = "topics: {out: {domain: 5}, b: {domain: 10}, c: {domain: 5}}"
+    assert set(cell_of(tmp_path, topics + RING).bridges) == {"first", "second"}

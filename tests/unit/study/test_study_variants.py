@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from lagometer.errors import BadInput
 from lagometer.run.worker.layout import worker_plans
 from lagometer.study import Adapter, Cell, Expansion, Study, expand, load_study, study_from_mapping
 from lagometer.study.adapters import discover_adapters
+from lagometer.study.sidecar import Sidecar
 from lagometer.units import format_bytes
 
 CPUS = (0, 1)
@@ -87,6 +90,53 @@ def test_a_single_option_is_written_into_the_matrix(adapters: dict[str, Adapter]
         "none+transport=udp",
         "small+transport=udp",
     ]
+
+
+ROBOT = """
+topics:
+  image:  {type: Image, payload: 900KB, reliability: best_effort, depth: 1}
+  points: {type: PointCloud2, payload: {lognormal: {median: 600KB, sigma: 0.2}}}
+  pose:   {payload: 713B, reliability: reliable}
+nodes:
+  camera: {trigger: timer, rate: 30Hz, publishes: [image]}
+  lidar:  {trigger: timer, rate: 10Hz, publishes: [points]}
+  ekf:    {trigger: timer, rate: 50Hz, subscribes: [points], publishes: [pose]}
+  planner: {trigger: any, subscribes: [image, pose], work: busy-2ms}
+groups: {sensing: [camera, lidar], driving: [ekf, planner]}
+chains: {lidar-to-plan: [points, pose]}
+"""
+
+
+def test_transports_of_a_robot_are_compared_in_other_words_too(
+    adapters: dict[str, Adapter], tmp_path: Path
+) -> None:
+    """A transport may be spelled as the report and the sidecars name it: shared-memory is Fast DDS's shm."""
+    path = ROOT / "adapters" / "fastdds" / "adapter.json"
+    own = replace(adapters["fastdds"], sidecar=Sidecar.model_validate_json(path.read_bytes()))
+    (tmp_path / "robot.yaml").write_text(ROBOT)
+    given = study_from_mapping(
+        {
+            "name": "transports",
+            "trials": 6,
+            "variants": {
+                "shm": {"fastdds": {"transport": "shared-memory"}},
+                "udp": {"fastdds": {"transport": "udp"}},
+            },
+            "matrix": {
+                "adapter": "fastdds",
+                "workload": [str(tmp_path / "robot.yaml")],
+                "variant": ["shm", "udp"],
+            },
+        },
+        source="test",
+    )
+    cells = cells_of(expand(given, {**adapters, "fastdds": own}, CPUS))
+    options = {name: cell.options["fastdds"] for name, cell in cells.items()}
+    assert options == {"fastdds/robot/shm": {"transport": "shm"}, "fastdds/robot/udp": {"transport": "udp"}}
+    alone = study({"cyclonedds.transport": ["shared-memory"]})
+    (cell,) = expand(alone, adapters, CPUS).cells
+    assert cell.factors.variant == "transport=shared-memory"
+    assert cell.options["cyclonedds"] == {"transport": "shm"}
 
 
 @pytest.mark.parametrize("variants", [["small", "large"], ["small"], ["none", "small"]])

@@ -94,6 +94,17 @@ def test_what_was_sent_again_is_counted_or_said_to_be_unknown() -> None:
     assert "sent again" not in said(DROPS).number
 
 
+def test_what_overlapping_ways_could_not_pass_on_is_counted_once() -> None:
+    """Rows of whole ways: an edge has no such messages, and a chain is part of end to end."""
+    ways = {"end-to-end": 3, "there": 7, "source→sink": None}
+    rows = [{"cell": "c", "trial": 0, "edge": edge, "sent": 50, "unreachable": ways[edge]} for edge in ways]
+    line = {"cell": "c", "trial": 0, "valid": True, "reasons": [], "warnings": []}
+    (cell,) = cells_of({"cells": [{"id": "c", "factors": {}}]}, {}, rows, [line])
+    assert said_of(cell)["node-was-away"].number == "7 of 57 messages (there)"
+    (without,) = cells_of({"cells": [{"id": "c", "factors": {}}]}, {}, rows[2:], [line])
+    assert "node-was-away" not in said_of(without)
+
+
 def test_what_is_said_of_a_failed_trial_is_said_once() -> None:
     assert set(said_of(cell_with(DROPS | {"n": 0, "lost": 0}, reasons=(NOTHING,)))) == {
         "nothing-received-too-large"

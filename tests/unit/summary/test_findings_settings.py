@@ -57,6 +57,13 @@ def test_another_value_is_told_with_both(asked: object, in_force: object) -> Non
     assert said(asked, {"segment": in_force}) == [("setting-not-in-force", number)]
 
 
+def test_another_spelling_of_a_value_is_the_same_value() -> None:
+    declared = {"also": {"shared-memory": "shm"}, "reported": [{"setting": "kind", "values": {"shm": "SHM"}}]}
+    assert said("shared-memory", {"kind": "SHM"}, declared) == []
+    number = "fastdds: segment shared-memory asked for, kind UDP in force"
+    assert said("shared-memory", {"kind": "UDP"}, declared) == [("setting-not-in-force", number)]
+
+
 def test_a_variant_stands_over_the_study_and_other_adapters_are_left_alone() -> None:
     assert said(512, {"segment": 16 << 20}, variant="big") == []
     number = "fastdds: segment 16MB asked for, 512 in force"

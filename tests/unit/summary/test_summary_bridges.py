@@ -9,7 +9,7 @@ from statistics import fmean
 
 import polars as pl
 import pytest
-from way_campaign import CELL, IN_NODE_NS, SECOND, Made, whole_ns, write_ways
+from way_campaign import CELL, FIRST, IN_NODE_NS, SECOND, Made, whole_ns, write_ways
 
 from lagometer.store import format as form
 from lagometer.store.reader import open_campaign
@@ -20,11 +20,15 @@ from lagometer.summary.cell_data import Bridge
 LATENCIES_NS = [20_000 + 100 * number for number in range(50)]
 
 
-def bridge_of(directory: Path, node: str, trials: list[list[int]]) -> Bridge:
-    """The row of a node that the manifest calls a bridge."""
+def bridge_of(
+    directory: Path, node: str, trials: list[list[int]], pairs: list[list[str]] | None = None
+) -> Bridge:
+    """The row of a node that the manifest calls a bridge; pairs: as it lists them, if it does."""
     write_ways(directory, Made(trials, layers=False))
     manifest = json.loads((directory / form.MANIFEST).read_text())
     manifest["cells"][0]["bridges"] = {node: node}
+    if pairs is not None:
+        manifest["cells"][0]["forwarding"] = pairs
     (directory / form.MANIFEST).write_text(json.dumps(manifest))
     (bridge,) = bridges(open_campaign(directory), [CELL])
     return bridge
@@ -39,6 +43,21 @@ def test_the_share_is_the_mean_part_of_each_messages_latency(tmp_path: Path) -> 
     assert bridge.passed_on == len(LATENCIES_NS)
     assert bridge.stay_p50_ns == bridge.stay_p99_ns == IN_NODE_NS
     assert bridge.stay_share == pytest.approx(share(LATENCIES_NS))
+
+
+def test_only_what_passes_from_one_side_to_the_other_counts(tmp_path: Path) -> None:
+    """The node also answers on its own side: what it publishes there is no message passed on."""
+    both = bridge_of(tmp_path / "both", "relay", [LATENCIES_NS], [[FIRST, SECOND]])
+    assert (both.passed_on, both.stay_p50_ns) == (len(LATENCIES_NS), IN_NODE_NS)
+    assert both.stay_share == pytest.approx(share(LATENCIES_NS))
+    elsewhere = bridge_of(tmp_path / "elsewhere", "relay", [LATENCIES_NS], [[FIRST, "relay→far"]])
+    assert (elsewhere.passed_on, elsewhere.stay_p50_ns, elsewhere.stay_share) == (0, None, None)
+
+
+def test_what_a_node_took_on_the_other_side_already_is_not_passed_on(tmp_path: Path) -> None:
+    """It publishes both on one topic: the cause says which is which."""
+    other = bridge_of(tmp_path, "relay", [LATENCIES_NS], [["near→relay", SECOND]])
+    assert (other.passed_on, other.stay_share) == (0, None)
 
 
 def test_of_several_trials_the_middle_one_counts(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -47,6 +48,21 @@ def test_the_layers_of_a_line_are_those_of_the_whole_way(tmp_path: Path) -> None
     )
     assert sum(layer.share for layer in found.layers) == pytest.approx(1)
     assert found.layers[-1].name == "unattributed"
+
+
+def test_in_a_bridge_a_message_is_still_on_its_way(tmp_path: Path) -> None:
+    """It does not compute there; all that is between the edges is in one bridge here."""
+    directory = write_ways(tmp_path, Made(TRIALS))
+    plain = only(directory)
+    manifest = json.loads((directory / form.MANIFEST).read_text())
+    manifest["cells"][0]["forwarding"] = [[FIRST, SECOND]]
+    (directory / form.MANIFEST).write_text(json.dumps(manifest))
+    found = only(directory)
+    expected = means(plain)
+    expected["bridge"] = expected.pop("computation")
+    assert means(found) == pytest.approx(expected) and expected["bridge"] == IN_NODE_NS
+    assert found.latency_mean_ns == plain.latency_mean_ns
+    assert found.categories == plain.categories, "the bridge is ours, as the other nodes are"
 
 
 def test_without_a_single_line_they_are_those_of_an_edge(tmp_path: Path) -> None:

@@ -87,6 +87,13 @@ def test_a_deadline_of_a_part_is_enough() -> None:
     assert [each.verdict for each in line.payloads] == ["late"]
 
 
+def test_a_part_may_have_payloads_that_the_others_have_not() -> None:
+    found = campaign([row("a/udp/64B"), row("b/udp/64B"), row("b/udp/2KB", n=0)])
+    found.manifest["study"]["parts"] = {"a": {}, "b": {"matrix": {"payload": [64, 2048]}}}
+    lines = {line.series: [each.verdict for each in line.payloads] for line in feasibility(found)}
+    assert lines == {"a/udp": ["possible"], "b/udp": ["possible", "halt"]}
+
+
 @pytest.mark.parametrize(("counts", "said"), [((0, 0), False), ((0, 3), True), ((None, None), None)])
 def test_initial_loss_is_that_of_any_subscriber(counts: tuple[int | None, ...], said: bool | None) -> None:
     rows = [{**row("udp/64B/reliable"), "initial_lost": None}]

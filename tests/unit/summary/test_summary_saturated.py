@@ -54,6 +54,13 @@ def test_a_saturated_cell_has_what_it_still_delivered() -> None:
     assert (found.deadline_miss_share, found.latency_p50_ns) == (None, 8_000)
 
 
+def test_whatever_did_not_arrive_counts_as_lost() -> None:
+    """RELIABLE with KEEP_LAST loses nothing by its own word: newer messages replace older ones."""
+    more = {"lost": 0, "overwritten": 20, "censored": 5, "rejected": 10, "sent": 90}
+    (found,) = saturated(campaign([row("a", 0, reasons=BEHIND, **more)]), {"a": {}})
+    assert found.lost_share == 35 / 100
+
+
 def test_goodput_is_unknown_where_the_payload_is() -> None:
     (found,) = saturated(campaign([row("a", 0, reasons=BEHIND)]), {"a": {"payload_bytes": None}})
     assert found.goodput_bytes_per_s is None

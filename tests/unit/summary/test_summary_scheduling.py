@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
-from way_campaign import CELL, FIRST, Made, write_ways
+from way_campaign import CELL, FIRST, IN_NODE_NS, SECOND, Made, write_ways
 
 from lagometer.exchange.perfetto import write_chosen
 from lagometer.store import format as form
@@ -87,6 +88,26 @@ def test_single_messages_say_who_ran(campaign: Campaign) -> None:
     assert share.asleep_ns + share.waiting_ns + share.running_ns == transport.end_ns - transport.begin_ns
     assert [(each.name, each.cpu) for each in share.instead] == [("hog", 1)]
     assert all(stay.scheduler is None for stay in slowest.stays if stay.layer in ("take", "computation"))
+
+
+@pytest.mark.parametrize("recorded_as", ["bridge", "computation"])
+def test_in_a_bridge_the_threads_share_is_known_too(tmp_path: Path, recorded_as: str) -> None:
+    """In older campaigns the stay has the name that it has in any other node."""
+    directory = write_ways(tmp_path, Made([[20_000]], layers=False))
+    manifest = json.loads((directory / form.MANIFEST).read_text())
+    manifest["cells"][0]["forwarding"] = [[FIRST, SECOND]]
+    (directory / form.MANIFEST).write_text(json.dumps(manifest))
+    samples = pl.read_parquet(directory / form.SAMPLES / CELL / "0.parquet", glob=False)
+    taken_ns = samples.filter(pl.col("edge").cast(pl.String) == FIRST)["taken_ns"][0]
+    times = {"asleep_ns": 0, "waiting_ns": 1_000, "running_ns": IN_NODE_NS - 1_000, "instead": []}
+    span = {"begin_ns": taken_ns, "end_ns": taken_ns + IN_NODE_NS}
+    stay = {"edge": FIRST, "sequence": 0, "layer": recorded_as, **span, "thread": None, **times}
+    path = directory / form.SCHEDULER / CELL / "0.parquet"
+    path.parent.mkdir(parents=True)
+    form.write_scheduler(pl.DataFrame([stay], schema=form.SCHEDULER_SCHEMA), path)
+    (way,) = message_ways(open_campaign(directory), [CELL])[0]
+    (inside,) = [each.scheduler for each in way.stays if each.end_ns - each.begin_ns == IN_NODE_NS]
+    assert inside is not None and inside.waiting_ns == 1_000
 
 
 def test_the_trace_says_who_ran(campaign: Campaign, tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_a_message_in_a_bridge_is_still_on_its_way(tmp_path: Path, layers: bool)
     (way,) = message_ways(open_campaign(directory), [CELL])[0]
     place = [stay.begin_ns for stay in way.stays].index(10_000)
     assert way.stays[place].end_ns - way.stays[place].begin_ns == IN_NODE_NS
-    assert named(way)[place] == ("communication", "relay", "node:relay", "node:relay")
+    assert named(way)[place] == ("bridge", "relay", "node:relay", "node:relay")
     assert "computation" not in {stay.layer for stay in way.stays}
 
 
