@@ -91,9 +91,13 @@ def edge_scheduling(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> Edge
 
 
 def _in_node(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[LayerShare, ...]:
+    """What the node does with the messages that have layers: scheduler data also have those of other phases."""
     layer = pl.col("layer").cast(pl.String())
     tables = [
-        scheduled.with_columns(layer).filter(layer.is_in((COMPUTATION, IDLE))) for _, scheduled in trials
+        scheduled.with_columns(layer)
+        .filter(layer.is_in((COMPUTATION, IDLE)))
+        .join(layers.select("sequence").unique(), on="sequence", how="semi")
+        for layers, scheduled in trials
     ]
     return tuple(_shares_of(pl.concat(tables).with_columns(pl.lit(True).alias("known")), (COMPUTATION, IDLE)))
 
