@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -36,11 +36,13 @@ class CampaignLayers:
     edges: Sequence[LayerTable] = ()
 
 
-def campaign_layers(campaign: Campaign) -> CampaignLayers:
-    """The layers of all cells in which they were measured, in the study's order."""
+def campaign_layers(campaign: Campaign, only: Collection[str] | None = None) -> CampaignLayers:
+    """The layers of all cells in which they were measured, in the study's order. only: of these cells."""
     valid = campaign.cells.filter(pl.col("valid")).select("cell", "trial").unique(maintain_order=True)
     trials: dict[str, list[int]] = {}
     for cell, trial in valid.iter_rows():
+        if only is not None and cell not in only:
+            continue
         if campaign.layers_path(cell, trial).is_file():
             trials.setdefault(cell, []).append(trial)
     cells: list[CellLayers] = []
