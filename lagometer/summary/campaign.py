@@ -43,6 +43,13 @@ def items(value: object) -> list[tuple[str, Any]]:
     return list(value.items()) if isinstance(value, dict) else []
 
 
+def forwarding(manifest: Json, cell: str) -> frozenset[tuple[str, str]]:
+    """The pairs of a cell's edges between which a bridge between domains or adapters is."""
+    listed = (each for each in manifest.get("cells", []) if each["id"] == cell)
+    pairs = next((each.get("forwarding") or [] for each in listed), [])
+    return frozenset((str(taken), str(published)) for taken, published in pairs)
+
+
 def cell_factors(manifest: Json) -> dict[str, dict[str, object]]:
     """The factors that are set in each cell, in the order of the manifest."""
     return {

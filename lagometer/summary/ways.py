@@ -20,6 +20,7 @@ from lagometer.store.errors import CampaignError
 from lagometer.store.facts import ways_through
 from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
+from lagometer.summary.campaign import forwarding
 from lagometer.summary.hops import COLUMNS, KEYS, Hops, Index
 from lagometer.summary.way_data import MessageWay
 from lagometer.summary.way_rows import Layered, Shares, Stays, Threads
@@ -162,7 +163,7 @@ class TrialWays:
 
     def __init__(self, campaign: Campaign, cell: str, trial: int) -> None:
         self._cell = cell
-        self._forwarding = _forwarding(campaign, cell)
+        self._forwarding = forwarding(campaign.manifest, cell)
         self.hops = Hops(campaign.samples(cell, trial, COLUMNS))
         self._threads = Threads(_journal(campaign, (cell, trial)))
         self._layered = Layered(_read(campaign.layers_path(cell, trial)))
@@ -203,13 +204,6 @@ class TrialWays:
             rows=stays.rows,
             stays=stays.stays,
         )
-
-
-def _forwarding(campaign: Campaign, cell: str) -> frozenset[tuple[str, str]]:
-    """The pairs of a cell's edges between which a bridge between domains or adapters is."""
-    listed = (each for each in campaign.manifest.get("cells", []) if each["id"] == cell)
-    pairs = next((each.get("forwarding") or [] for each in listed), [])
-    return frozenset((str(taken), str(published)) for taken, published in pairs)
 
 
 def _read(path: Path) -> pl.DataFrame | None:

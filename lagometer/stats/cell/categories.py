@@ -14,13 +14,16 @@ from dataclasses import dataclass
 
 from lagometer.stats.trial.way import UNATTRIBUTED
 
-COMPUTATION = "computation"  # in the nodes of a chain, between its edges
+# Between the edges of a chain: in a bridge, in any other node, and until a callback uses the data.
+COMMUNICATION, COMPUTATION, IDLE = "communication", "computation", "idle"
 COMMON, RMW, DDS = "common", "rmw", "dds"
 NOTIFICATION, BENCHMARKING = "notification", "benchmarking"
 CATEGORIES = (COMMON, RMW, DDS, NOTIFICATION, BENCHMARKING, UNATTRIBUTED)
 CATEGORY_OF: Mapping[str, str] = {
     "benchmark": BENCHMARKING,
+    COMMUNICATION: BENCHMARKING,  # every bridge with layers is a node of ours
     COMPUTATION: BENCHMARKING,
+    IDLE: BENCHMARKING,
     "rclcpp_publish": COMMON,
     "rcl_publish": COMMON,
     "rmw_publish": RMW,
