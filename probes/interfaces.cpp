@@ -188,6 +188,40 @@ LAGOMETER_PROBE int32_t dds_takecdr(int32_t reader, void** data, uint32_t most, 
   LAGOMETER_THROUGH("dds_takecdr", Call::api_take, if_some, CycloneTimes{infos}, TakeSerialised, reader, data, most,
                     infos, mask);
 }
+LAGOMETER_PROBE int32_t dds_take_next_wl(int32_t reader, void** data, void* info) {
+  LAGOMETER_THROUGH("dds_take_next_wl", Call::api_take, if_some, CycloneTimes{info}, TakeNext, reader, data, info);
+}
+// Of one instance.
+LAGOMETER_PROBE int32_t dds_take_instance(int32_t reader, void** data, void* infos, size_t size, uint32_t most,
+                                          uint64_t instance) {
+  using TakeInstance = int32_t(int32_t, void**, void*, size_t, uint32_t, uint64_t);
+  LAGOMETER_THROUGH("dds_take_instance", Call::api_take, if_some, CycloneTimes{infos}, TakeInstance, reader, data,
+                    infos, size, most, instance);
+}
+LAGOMETER_PROBE int32_t dds_take_instance_wl(int32_t reader, void** data, void* infos, uint32_t most,
+                                             uint64_t instance) {
+  using TakeInstanceLoan = int32_t(int32_t, void**, void*, uint32_t, uint64_t);
+  LAGOMETER_THROUGH("dds_take_instance_wl", Call::api_take, if_some, CycloneTimes{infos}, TakeInstanceLoan, reader,
+                    data, infos, most, instance);
+}
+LAGOMETER_PROBE int32_t dds_take_instance_mask(int32_t reader, void** data, void* infos, size_t size, uint32_t most,
+                                               uint64_t instance, uint32_t mask) {
+  using TakeInstanceMask = int32_t(int32_t, void**, void*, size_t, uint32_t, uint64_t, uint32_t);
+  LAGOMETER_THROUGH("dds_take_instance_mask", Call::api_take, if_some, CycloneTimes{infos}, TakeInstanceMask, reader,
+                    data, infos, size, most, instance, mask);
+}
+LAGOMETER_PROBE int32_t dds_take_instance_mask_wl(int32_t reader, void** data, void* infos, uint32_t most,
+                                                  uint64_t instance, uint32_t mask) {
+  using TakeInstanceLoanMask = int32_t(int32_t, void**, void*, uint32_t, uint64_t, uint32_t);
+  LAGOMETER_THROUGH("dds_take_instance_mask_wl", Call::api_take, if_some, CycloneTimes{infos}, TakeInstanceLoanMask,
+                    reader, data, infos, most, instance, mask);
+}
+LAGOMETER_PROBE int32_t dds_takecdr_instance(int32_t reader, void** data, uint32_t most, void* infos, uint64_t instance,
+                                             uint32_t mask) {
+  using TakeSerialisedInstance = int32_t(int32_t, void**, uint32_t, void*, uint64_t, uint32_t);
+  LAGOMETER_THROUGH("dds_takecdr_instance", Call::api_take, if_some, CycloneTimes{infos}, TakeSerialisedInstance,
+                    reader, data, most, infos, instance, mask);
+}
 LAGOMETER_PROBE int32_t dds_waitset_wait(int32_t set, intptr_t* found, size_t size, int64_t longest) {
   LAGOMETER_THROUGH("dds_waitset_wait", Call::api_wait, if_some, NoTimes{}, WaitFor, set, found, size, longest);
 }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lagometer.stats.cell.limits import AbsoluteLimit
     from lagometer.stats.compare.comparable import Choice, Comparison
     from lagometer.store.reader import Campaign
+    from lagometer.summary.compared_layers import LayersOfBoth
     from lagometer.summary.data import Finding
 
 ALPHA_MAX = 0.2
@@ -117,6 +118,7 @@ def carry_out(
     from lagometer.stats.compare.comparable import compare_campaigns
     from lagometer.store.errors import StoreError
     from lagometer.store.reader import open_campaign
+    from lagometer.summary.compared_layers import compared_layers
     from lagometer.summary.findings.footnotes import footnotes
 
     try:
@@ -132,6 +134,7 @@ def carry_out(
     undecided = conditions.undecided(comparison, choice.limits)
     findings_by_side = _findings(comparison, *campaigns)
     notes = footnotes(findings_by_side["findings_a"]), footnotes(findings_by_side["findings_b"])
+    layers = compared_layers(comparison, *campaigns)
     if as_json:
         sides = {
             side: [finding.model_dump() for finding in side_findings]
@@ -142,6 +145,7 @@ def carry_out(
         for cell in document["cells"]:
             cell["findings_a"] = notes[0].get(cell["cell_a"], [])
             cell["findings_b"] = notes[1].get(cell["cell_b"], [])
+            cell["layers"] = _layers_as_json(layers.get((cell["cell_a"], cell["cell_b"])))
         print_json({**document, **outcome, **sides, "undecided": undecided})
     else:
         from lagometer.cli.show.comparison import render
@@ -149,7 +153,7 @@ def carry_out(
         from lagometer.cli.show.limits import render_limits
 
         console = output_console()
-        render(comparison, console, notes)
+        render(comparison, console, notes, layers)
         render_limits(judgements, console)
         for side, side_findings in findings_by_side.items():
             render_findings(
@@ -158,6 +162,15 @@ def carry_out(
                 side.replace("_", " in ").replace("in a", "in A").replace("in b", "in B"),
             )
     return _exit_code(comparison, failed, undecided, quiet=as_json)
+
+
+def _layers_as_json(both: LayersOfBoth | None) -> dict[str, Any] | None:
+    """The layers of both sides; null unless both have them."""
+    if both is None:
+        return None
+    layers = [{**asdict(change), "difference_ns": change.difference_ns} for change in both.layers]
+    share_a, share_b = both.unattributed_shares()
+    return {"of": both.of, "layers": layers, "unattributed_share_a": share_a, "unattributed_share_b": share_b}
 
 
 def _findings(comparison: Comparison, a: Campaign, b: Campaign) -> dict[str, list[Finding]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from lagometer.stats.compare.comparable import Difference
     from lagometer.stats.compare.explain import CellOf, Explanation
+    from lagometer.summary.scheduling_data import CellScheduling
 
 CELL_HELP = "DIR:CELL. CELL may be a glob that matches one cell; DIR is enough if it has only one cell."
 
@@ -31,8 +32,9 @@ def command(
 ) -> None:
     """Say where on a message's path two cells differ, by how much in each part, and what else differs.
 
-    The parts are measured and add up. The other listed differences (settings, CPUs, wake-ups, bytes) are not
-    necessarily the cause.
+    The parts are measured and add up: layers if both cells have them (`layers: on`), otherwise what lies
+    between our own stamps. The other listed differences (settings, CPUs, wake-ups, bytes) are not necessarily
+    the cause.
 
     Example: lagometer explain 'out/quick:shm/*/64B/*' ':udp/*/64B/*'
     """
@@ -41,6 +43,7 @@ def command(
     from lagometer.store.errors import StoreError
     from lagometer.summary.findings.derive import findings
     from lagometer.summary.floor_change import floor_change
+    from lagometer.summary.scheduling import scheduling
 
     try:
         cell_a = _cell(a, None)
@@ -51,6 +54,7 @@ def command(
             f"findings_{side}": findings(cell.campaign, {cell.cell})
             for side, cell in (("a", cell_a), ("b", cell_b))
         }
+        shares = [scheduling([cell.campaign], {cell.cell}) for cell in (cell_a, cell_b)]
     except StoreError as error:
         raise BadInput(str(error)) from error
     if json:
@@ -64,6 +68,8 @@ def command(
             document["floor"] = {**asdict(floor), "verdict": floor.verdict, "sentence": floor.sentence}
         for side, side_findings in sides.items():
             document[side] = [finding.model_dump() for finding in side_findings]
+        for side, side_shares in zip("ab", shares, strict=True):
+            document[f"scheduling_{side}"] = [share.model_dump() for share in side_shares]
         print_json(finite(document))
     else:
         console = output_console()
@@ -71,6 +77,7 @@ def command(
         _render(explanation, console, [mark(side_notes) for side_notes in notes])
         if floor is not None:
             console.print(f"\n{floor.sentence}", markup=False, soft_wrap=True)
+        _render_scheduling(shares, console)
         for name, side_findings in zip("AB", sides.values(), strict=True):
             render_findings(side_findings, console, f"findings in {name}")
 
@@ -106,6 +113,8 @@ def _render(explanation: Explanation, console: Console, marks: Sequence[str]) ->
     if explanation.comparison.verdict in (NO_DIFFERENCE, NOT_COMPARABLE):
         warning = "no difference between these cells is shown: the following may be chance"
         console.print(warning, style="yellow", soft_wrap=True)
+    for note in explanation.comparison.notes:
+        console.print(note, markup=False, style="yellow", soft_wrap=True)
     if explanation.parts:
         _render_parts(explanation, console)
     else:
@@ -149,6 +158,15 @@ def _render_parts(explanation: Explanation, console: Console) -> None:
         table.add_row(f"{part.edge}: {part.what}", *figures)
     console.print()
     print_wide(table, console)
+
+
+def _render_scheduling(shares: Sequence[Sequence[CellScheduling]], console: Console) -> None:
+    """Says what messages of A and of B waited for, if the scheduler was recorded."""
+    if any(shares):
+        console.print("\n[bold]the scheduler's share[/]")
+    for name, side_shares in zip("AB", shares, strict=True):
+        for share in side_shares:
+            console.print(f"  {name} {share.edge}: {share.because}", markup=False, soft_wrap=True)
 
 
 def _render_differences(title: str, differences: Sequence[Difference], console: Console) -> None:

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from lagometer.run.program.listening import Listener
-    from lagometer.stats.program.heard import Figures
+    from lagometer.stats.program.heard import Figures, Spread
 
 SHOW_EVERY_S = 1.0
 DOMAINS_MAX = 232
+ANOTHER_CLOCK_NS = 3_600_000_000_000  # wall clocks differ by less; then `header.stamp` is on another clock
 OF_ROS = "rt"  # the prefix that ROS 2 adds to a topic's name
 
 
@@ -69,7 +70,7 @@ def command(
         _follow(listener, interruption, longest_s, not json)
     stamped = header or (listener.found is not None and is_stamped(listener.found.type))
     figures = figures_of(listener.heard, stamped)
-    warnings = list(_warnings(listener, figures, name))
+    warnings = list(warnings_of(listener, figures, name))
     with result_told_by_exit_code():
         if json:
             print_json(_as_json(topic, number, listener, figures, warnings))
@@ -105,7 +106,8 @@ def _follow(listener: Listener, interruption: Any, longest_s: float | None, show
             live.stop()
 
 
-def _warnings(listener: Listener, figures: Figures, name: str) -> list[str]:
+def warnings_of(listener: Listener, figures: Figures, name: str) -> list[str]:
+    """What a reader of the figures needs to know. name: of the topic in DDS."""
     from lagometer.units import duration_text
 
     if listener.found is None:
@@ -119,7 +121,20 @@ def _warnings(listener: Listener, figures: Figures, name: str) -> list[str]:
     if figures.age.min_ns is not None and figures.age.min_ns < 0:
         ahead = duration_text(-figures.age.min_ns)
         warnings.append(f"ages are negative: the writer's clock is ahead by {ahead} or more")
+    if figures.untimed:
+        warnings.append(f"{figures.untimed:,} messages don't say when they were sent, so they have no age")
+    if _is_on_another_clock(figures.header_age):
+        warnings.append(
+            "header.stamp is more than an hour away from the wall clock: its times are simulated or recorded, "
+            "so the age by it is none"
+        )
     return warnings
+
+
+def _is_on_another_clock(ages: Spread | None) -> bool:
+    if ages is None or ages.min_ns is None or ages.max_ns is None:
+        return False
+    return min(abs(ages.min_ns), abs(ages.max_ns)) > ANOTHER_CLOCK_NS
 
 
 def _as_json(

@@ -169,7 +169,7 @@ def _table(edges: Sequence[ProgramEdge]) -> Table:
         table.add_column(heading, justify="left" if heading == "edge" else "right")
     for edge in edges:
         figures: dict[str, Any] = dict(edge.figures)
-        size_bytes, rate_hz = median_size(edge.samples), figures["rate_achieved_hz"]
+        size_bytes, rate_hz = median_size(edge.measured), figures["rate_achieved_hz"]
         table.add_row(
             edge.name,
             f"{figures['n']:,}",
@@ -194,7 +194,7 @@ def _edges_as_json(carried: Carried) -> list[dict[str, Any]]:
     edges = []
     for edge in carried.programs.edges:
         figures: dict[str, Any] = dict(edge.figures)
-        layers = edge_layers([edge.layers])
+        layers = edge_layers([edge.measured_layers])
         count_keys = ("n", "lost", "duplicated", "reordered", "rate_achieved_hz")
         latencies = [f"latency_{name}_ns" for name in ("min", "p50", "p90", "p99", "p999", "max")]
         edges.append(
@@ -204,7 +204,7 @@ def _edges_as_json(carried: Carried) -> list[dict[str, Any]]:
                 "type": edge.writer.type,
                 "from": edge.begins,
                 "to": edge.ends,
-                "payload_bytes": median_size(edge.samples),
+                "payload_bytes": median_size(edge.measured),
                 **{key: figures[key] for key in (*count_keys, *latencies)},
                 **(
                     layers_as_json(layers)
@@ -238,7 +238,7 @@ def _render(carried: Carried) -> None:
     tables = [
         LayerTable(carried.name, edge.name, 1, figures)
         for edge in programs.edges
-        if (figures := edge_layers([edge.layers])) is not None
+        if (figures := edge_layers([edge.measured_layers])) is not None
     ]
     render_layers(tables, console)
     unused = 0

@@ -155,7 +155,13 @@ def _as_json(tables: list[LayerTable], cost: ProbeCost) -> dict[str, Any]:
 
     edges = [{"edge": table.edge, **layers_as_json(table.figures)} for table in tables]
     first = edges[0] if edges else {"layers": [], "unattributed_share": None}
-    return {**first, **asdict(cost), "edges": edges}
+    of_latency_ns, of_stamps_ns = cost.bounds_ns
+    bounds = {
+        "probe_cost_bound_of_latency_ns": of_latency_ns,
+        "probe_cost_bound_of_stamps_ns": of_stamps_ns,
+        "probe_cost_within_bounds": cost.within_bounds,
+    }
+    return {**first, **asdict(cost), **bounds, "edges": edges}
 
 
 def _calls_as_json(calls: SeenCalls) -> dict[str, Any]:
@@ -204,6 +210,23 @@ def _render(tables: list[LayerTable], shares: list[CellScheduling], cost: ProbeC
         console.print(
             f"without them the median latency is {duration_text(cost.latency_p50_without_ns)}", soft_wrap=True
         )
+        console.print(bounds_line(cost), markup=False, soft_wrap=True)
+
+
+def bounds_line(cost: ProbeCost) -> str:
+    """Says what the probes may cost, and whether they cost more."""
+    from lagometer.units import duration_text
+
+    of_latency_ns, of_stamps_ns = cost.bounds_ns
+    text = f"they may cost 3 % of that, {duration_text(of_latency_ns)}"
+    if of_stamps_ns is None or cost.stamps_per_message is None:
+        return text
+    text += (
+        f", or two clock readings ({duration_text(cost.clock_read_ns)} each) for each of "
+        f"{cost.stamps_per_message:.1f} stamps, {duration_text(of_stamps_ns)}"
+    )
+    verdict = {True: "they do not cost more", False: "they cost more", None: "not judged"}
+    return f"{text}: {verdict[cost.within_bounds]}"
 
 
 def _signed(difference_ns: float) -> str:

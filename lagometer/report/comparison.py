@@ -10,6 +10,7 @@ from pathlib import Path
 from lagometer.report.build import DATA_FORMAT
 from lagometer.report.comparison_data import (
     ComparedCell,
+    ComparedLayer,
     ComparedQuantity,
     ComparisonReport,
     Difference,
@@ -21,6 +22,7 @@ from lagometer.stats.compare.compare import CellComparison
 from lagometer.store.effective import effective_of_both
 from lagometer.store.reader import Campaign
 from lagometer.summary.campaign import campaign_head, cell_factors
+from lagometer.summary.compared_layers import LayersOfBoth, compared_layers
 from lagometer.summary.findings.derive import findings_of_both
 from lagometer.units import plain_text
 
@@ -34,6 +36,7 @@ def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> Compar
     """Everything that the page shows; `a` and `b` are the compared campaigns."""
     control = comparison.control
     findings_a, findings_b = findings_of_both(comparison, a, b)
+    layers = compared_layers(comparison, a, b)
     return ComparisonReport(
         format=DATA_FORMAT,
         kind="comparison",
@@ -43,8 +46,8 @@ def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> Compar
         directory_b=b.directory.name,
         alpha=comparison.alpha,
         verdict=comparison.verdict,
-        cells=[_cell(cell, b) for cell in comparison.cells],
-        control=_cell(control, b.control or b) if control is not None else None,
+        cells=[_cell(cell, b, layers.get((cell.cell_a, cell.cell_b))) for cell in comparison.cells],
+        control=_cell(control, b.control or b, None) if control is not None else None,
         only_a=comparison.only_a,
         only_b=comparison.only_b,
         differences=[
@@ -57,7 +60,7 @@ def build_comparison(comparison: Comparison, a: Campaign, b: Campaign) -> Compar
     )
 
 
-def _cell(compared: CellComparison, b: Campaign) -> ComparedCell:
+def _cell(compared: CellComparison, b: Campaign, both: LayersOfBoth | None) -> ComparedCell:
     factors = cell_factors(b.manifest).get(compared.cell_b, {})
     payload = factors.get("payload_bytes")
     return ComparedCell(
@@ -96,6 +99,11 @@ def _cell(compared: CellComparison, b: Campaign) -> ComparedCell:
         cpu_per_message_b_ns=compared.cpu_per_message_b.value_ns,
         cpu_per_message_b_low_ns=compared.cpu_per_message_b.low_ns,
         cpu_per_message_b_high_ns=compared.cpu_per_message_b.high_ns,
+        layers_of=both.of if both is not None else None,
+        layers=[
+            ComparedLayer(name=change.name, a_ns=change.a_ns, b_ns=change.b_ns)
+            for change in (both.layers if both is not None else ())
+        ],
     )
 
 

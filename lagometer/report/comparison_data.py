@@ -32,9 +32,18 @@ class ComparedQuantity(Model):
     why: str | None
 
 
+class ComparedLayer(Model):
+    """The mean time of a message in one layer, in A and in B."""
+
+    name: str
+    a_ns: float
+    b_ns: float
+
+
 class ComparedCell(Model):
     """Two cells: one verdict over the quantities. CPU per message is the median of the valid trials', with
-    its 95 % interval; null where they are too few for one.
+    its 95 % interval; null where they are too few for one. `layers`: empty unless both cells have them, of a
+    `chain` or of any `edge`, as `layers_of` says; `unattributed` is the last one.
     """
 
     cell_a: str
@@ -54,6 +63,8 @@ class ComparedCell(Model):
     cpu_per_message_b_ns: float | None
     cpu_per_message_b_low_ns: float | None
     cpu_per_message_b_high_ns: float | None
+    layers_of: str | None
+    layers: list[ComparedLayer]
 
 
 class Difference(Model):

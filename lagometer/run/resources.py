@@ -241,6 +241,8 @@ def _rows(process: _Seen, group_of: Callable[[str], str]) -> Iterator[dict[str, 
             "run_ns": thread.run_ns,
             "voluntary_switches": thread.voluntary,
             "involuntary_switches": thread.involuntary,
+            "minor_faults": thread.minor_faults,
+            "major_faults": thread.major_faults,
         }
     for library in memory.libraries if memory is not None else ():
         yield {

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import polars as pl
 
-from lagometer.stats.cell.categories import breakdown, categories, overhead
+from lagometer.stats.cell.categories import BRIDGE, COMPUTATION, IDLE, breakdown, categories, overhead
 from lagometer.stats.cell.layers import edge_layers
-from lagometer.stats.trial.scheduling import BRIDGE, COMPUTATION
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.errors import CampaignError
+from lagometer.store.facts import ways_through
 from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.campaign import cell_factors, forwarding
@@ -21,12 +22,17 @@ from lagometer.summary.layers import LayerTable
 from lagometer.summary.way_data import CellLayers, LayerMean
 from lagometer.units import duration_text
 
-COLUMNS = ("edge", "sequence", "publish_ns", "taken_ns", "cause_stream", "cause_sequence", "phase", "outcome")
+COLUMNS = (
+    *("edge", "sequence", "phase", "outcome", "cause_stream", "cause_sequence"),
+    *("begun_ns", "publish_ns", "taken_ns", "handled_ns"),
+)
 CHAIN, EDGE = "chain", "edge"
+EDGES = "edges_ns"
+ADDED = (EDGES, BRIDGE, IDLE)  # along a chain; the rest is computation
 
 
 Trials = Sequence[tuple[pl.DataFrame, pl.DataFrame]]  # each trial's delivered messages and their layers
-Bridges = frozenset[tuple[str, str]]  # pairs of edges: a bridge is between them
+Forwarding = frozenset[tuple[str, str]]  # the pairs of edges between which a bridge is
 
 
 @dataclass(frozen=True)
@@ -37,11 +43,13 @@ class CampaignLayers:
     edges: Sequence[LayerTable] = ()
 
 
-def campaign_layers(campaign: Campaign) -> CampaignLayers:
-    """The layers of all cells in which they were measured, in the study's order."""
+def campaign_layers(campaign: Campaign, only: Collection[str] | None = None) -> CampaignLayers:
+    """The layers of all cells in which they were measured, in the study's order. only: of these cells."""
     valid = campaign.cells.filter(pl.col("valid")).select("cell", "trial").unique(maintain_order=True)
     trials: dict[str, list[int]] = {}
     for cell, trial in valid.iter_rows():
+        if only is not None and cell not in only:
+            continue
         if campaign.layers_path(cell, trial).is_file():
             trials.setdefault(cell, []).append(trial)
     cells: list[CellLayers] = []
@@ -71,8 +79,8 @@ def _of_each_edge(cell: str, trials: Trials) -> list[LayerTable]:
     ]
 
 
-def _of_cell(cell: str, trials: Trials, bridges: Bridges) -> CellLayers | None:
-    scope, frames = CHAIN, [_of_chain(samples, layers, bridges) for samples, layers in trials]
+def _of_cell(cell: str, trials: Trials, forwarded: Forwarding) -> CellLayers | None:
+    scope, frames = CHAIN, [_of_chain(samples, layers, forwarded) for samples, layers in trials]
     if any(frame is None for frame in frames):
         scope, frames = EDGE, [_of_edges(samples, layers) for samples, layers in trials]
     layer_times = pl.concat([frame for frame in frames if frame is not None], how="diagonal").fill_null(0)
@@ -95,7 +103,7 @@ def _read(campaign: Campaign, cell: str, trials: Sequence[int]) -> Trials:
 def layers_of(cell: str, trials: int, messages: int, of: str, means_ns: dict[str, float]) -> CellLayers:
     """The row of a cell from the mean time in each layer."""
     total_ns = sum(means_ns.values())
-    order = [*LAYERS[:-1], BRIDGE, COMPUTATION]
+    order = [*LAYERS[:-1], BRIDGE, COMPUTATION, IDLE]
     layers = [
         LayerMean(name=name, mean_ns=means_ns.get(name, 0.0), share=means_ns.get(name, 0.0) / total_ns)
         for name in [*(name for name in order if means_ns.get(name)), UNATTRIBUTED]
@@ -168,7 +176,7 @@ def _of_edges(samples: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     return _wide(_measured(samples, layers), ("edge", "sequence"))
 
 
-def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame, bridges: Bridges) -> pl.DataFrame | None:
+def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame, forwarded: Forwarding) -> pl.DataFrame | None:
     """One row for each message that went all the way; None if the graph is not a single line, or a part of
     the way has no layers."""
     edges = _line(samples)
@@ -176,42 +184,62 @@ def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame, bridges: Bridges) -> 
         return None
     whole = samples.filter((pl.col("edge") == END_TO_END) & (pl.col("phase") == "measure"))
     roots = whole.select(pl.col("sequence").alias("root"), pl.col("latency_ns").alias("whole_ns"))
-    nothing_ns = pl.lit(0, pl.Int64())
-    messages = roots.with_columns(pl.col("root").alias("sequence"), nothing_ns.alias("taken_ns"))
-    stays, under_way = [], roots.with_columns(nothing_ns.alias("edges_ns"), nothing_ns.alias(BRIDGE))
+    absent = [pl.lit(None, pl.Int64()).alias(name) for name in ("taken_ns", "handled_ns")]
+    messages = roots.with_columns(pl.col("root").alias("sequence"), *absent)
+    bridges, stays = _bridges(edges, forwarded), []
+    under_way = roots.with_columns(pl.lit(0, pl.Int64()).alias(name) for name in ADDED)
     for place, edge in enumerate(edges):
         edge_samples = samples.filter(pl.col("edge") == edge)
         key = "cause_sequence" if place else "sequence"
-        on_edge = edge_samples.select(
-            pl.col(key).alias("before"), "sequence", "latency_ns", "publish_ns", "taken_ns"
+        times = ("begun_ns", "publish_ns", "taken_ns", "handled_ns")
+        on_edge = edge_samples.select(pl.col(key).alias("before"), "sequence", "latency_ns", *times)
+        before = messages.select(
+            "root",
+            pl.col("sequence").alias("before"),
+            pl.col("taken_ns").alias("left_ns"),
+            pl.col("handled_ns").alias("done_ns"),
         )
-        came = pl.col("taken_ns").alias("came_ns")
-        messages = messages.select("root", pl.col("sequence").alias("before"), came).join(
-            on_edge, on="before"
-        )
+        messages = before.join(on_edge, on="before")
         stays.append(
             layers.filter(pl.col("edge") == edge).join(messages.select("root", "sequence"), on="sequence")
         )
-        in_bridge = place > 0 and (edges[place - 1], edge) in bridges
-        stay_ns = pl.col("publish_ns") - pl.col("came_ns") if in_bridge else nothing_ns
-        added = messages.select("root", pl.col("latency_ns").alias("more_ns"), stay_ns.alias("stay_ns"))
-        under_way = under_way.join(added, on="root").select(
-            "root",
-            "whole_ns",
-            pl.col("edges_ns") + pl.col("more_ns"),
-            pl.col(BRIDGE) + pl.col("stay_ns"),
+        more = messages.select("root", *_more(in_bridge=place - 1 in bridges))
+        under_way = under_way.join(more, on="root", suffix="_more").select(
+            "root", "whole_ns", *(pl.col(name) + pl.col(f"{name}_more") for name in ADDED)
         )
     layer_times = _wide(
         pl.concat(stays).join(under_way.select("root"), on="root", how="semi"), ("root",), keep=True
     )
-    totals = layer_times.join(under_way, on="root").with_columns(
-        (pl.col("whole_ns") - pl.col("edges_ns") - pl.col(BRIDGE)).alias(COMPUTATION)
-    )
-    names = [name for name in totals.columns if name not in ("root", "whole_ns", "edges_ns")]
+    rest = pl.col("whole_ns") - pl.sum_horizontal(ADDED)
+    totals = layer_times.join(under_way, on="root").with_columns(rest.alias(COMPUTATION))
+    names = [name for name in totals.columns if name not in ("root", "whole_ns", EDGES)]
     complete = totals.filter(pl.sum_horizontal(names) == pl.col("whole_ns"))
     if roots["root"].is_duplicated().any() or complete.height < roots.height:
         return None
     return complete.select(names)
+
+
+def _bridges(edges: Sequence[str], forwarded: Forwarding) -> Sequence[int]:
+    """After which of these edges a message is still on its way in a bridge, as in its time line."""
+    ends_of = [ends(edge) for edge in edges]
+    back = [receiver == ends_of[0][0] for _, receiver in ends_of]
+    forwards = [pair in forwarded for pair in pairwise(edges)]
+    places, _ = ways_through(forwards, back[-1] and sum(back) == 1)
+    return places
+
+
+def _more(*, in_bridge: bool) -> Iterator[pl.Expr]:
+    """What one more edge, and the node before it, add to the columns of `ADDED`."""
+    between_ns = (pl.col("publish_ns") - pl.col("left_ns")).fill_null(0)
+    waits = (
+        (pl.col("left_ns") <= pl.col("done_ns"))
+        & (pl.col("done_ns") < pl.col("begun_ns"))
+        & (pl.col("begun_ns") <= pl.col("publish_ns"))
+    ).fill_null(False)
+    idle_ns = pl.when(waits).then(pl.col("begun_ns") - pl.col("done_ns")).otherwise(0)
+    yield pl.col("latency_ns").alias(EDGES)
+    yield (between_ns if in_bridge else pl.lit(0, pl.Int64())).alias(BRIDGE)
+    yield (pl.lit(0, pl.Int64()) if in_bridge else idle_ns).alias(IDLE)
 
 
 def _line(samples: pl.DataFrame) -> list[str]:

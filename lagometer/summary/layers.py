@@ -14,7 +14,8 @@ from lagometer.stats.trial.seen_calls import SeenCalls, added
 from lagometer.store.format import ARROW
 from lagometer.store.reader import Campaign
 
-MEASURED = ("sequence", "layer", "begin_ns", "end_ns")
+COST_SHARE_MAX = 0.03  # of the median latency; what the probes may cost at least
+READS_PER_STAMP = 2  # of the clock; likewise, for each stamp on the way
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class ProbeCost:
 
     probe_cost_ns: the median of the pairs' differences; None unless both trials of at least one pair are
     valid. probe_cost_share: relative to the median latency without probes, latency_p50_without_ns.
+    stamps_per_message: how many stamps bound its layers, on average. clock_read_ns: what reading the clock
+    costs on this machine. Both are None if they are not known.
     """
 
     pairs: int
@@ -82,6 +85,27 @@ class ProbeCost:
     probe_cost_pairs_ns: tuple[float, ...]
     probe_cost_share: float | None
     latency_p50_without_ns: float | None
+    stamps_per_message: float | None = None
+    clock_read_ns: float | None = None
+
+    @property
+    def bounds_ns(self) -> tuple[float | None, float | None]:
+        """What the probes may cost: 3 % of the median latency without them, and two readings of the clock for
+        each stamp. The larger one counts."""
+        of_latency = of_stamps = None
+        if self.latency_p50_without_ns is not None:
+            of_latency = COST_SHARE_MAX * self.latency_p50_without_ns
+        if self.stamps_per_message is not None and self.clock_read_ns is not None:
+            of_stamps = READS_PER_STAMP * self.clock_read_ns * self.stamps_per_message
+        return of_latency, of_stamps
+
+    @property
+    def within_bounds(self) -> bool | None:
+        """Whether the cost is at most the larger bound; None if anything is not known."""
+        of_latency_ns, of_stamps_ns = self.bounds_ns
+        if self.probe_cost_ns is None or of_latency_ns is None or of_stamps_ns is None:
+            return None
+        return self.probe_cost_ns <= max(of_latency_ns, of_stamps_ns)
 
 
 def probe_cost(pairs: Sequence[tuple[Campaign, Campaign]]) -> ProbeCost:
@@ -92,7 +116,31 @@ def probe_cost(pairs: Sequence[tuple[Campaign, Campaign]]) -> ProbeCost:
         return ProbeCost(0, None, (), None, None)
     differences = tuple(with_ns - plain_ns for with_ns, plain_ns in known)
     cost_ns, plain_ns = median(differences), median(plain_ns for _, plain_ns in known)
-    return ProbeCost(len(known), cost_ns, differences, cost_ns / plain_ns, plain_ns)
+    probed = [campaign for campaign, _ in pairs]
+    reads_ns = [campaign.environment.get("clock_read_ns") for campaign in probed]
+    known_ns = [float(read_ns) for read_ns in reads_ns if isinstance(read_ns, int | float)]
+    return ProbeCost(
+        len(known),
+        cost_ns,
+        differences,
+        cost_ns / plain_ns,
+        plain_ns,
+        _stamps_per_message(probed),
+        median(known_ns) if known_ns else None,
+    )
+
+
+def _stamps_per_message(campaigns: Sequence[Campaign]) -> float | None:
+    """How many stamps bound the layers of a message of the measure phase: each layer ends with one, and the
+    first begins with one. None without layers."""
+    stays = messages = 0
+    for campaign in campaigns:
+        for cell, trial in valid_trials(campaign):
+            if campaign.layers_path(cell, trial).is_file():
+                measured = measured_layers(campaign, cell, trial)
+                stays += measured.height
+                messages += measured.select("edge", "sequence").n_unique()
+    return stays / messages + 1 if messages else None
 
 
 def _median_latency_ns(campaign: Campaign) -> float | None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
 import polars as pl
@@ -23,11 +23,14 @@ MOST = 0.5  # of the waiting: with more, one thread alone is named as the reason
 Trials = list[tuple[pl.DataFrame, pl.DataFrame]]
 
 
-def scheduling(campaigns: Sequence[Campaign]) -> list[CellScheduling]:
-    """A row for each cell and edge, over the valid trials of all campaigns; empty if it was not requested."""
+def scheduling(campaigns: Sequence[Campaign], cells: Collection[str] | None = None) -> list[CellScheduling]:
+    """A row for each cell and edge, over the valid trials of all campaigns; empty if it was not requested.
+    cells: only these."""
     by_edge: dict[tuple[str, str], Trials] = {}
     for campaign in campaigns:
         for cell, trial in valid_trials(campaign):
+            if cells is not None and cell not in cells:
+                continue
             path = campaign.scheduler_path(cell, trial)
             if not path.is_file():
                 continue
@@ -68,13 +71,15 @@ def _share(waiting: Waiting) -> WaitingShare:
 
 def because(figures: EdgeScheduling) -> str:
     """Says how much of the slowest messages' time is waiting for a CPU, and what ran meanwhile; of all
-    messages, if there are too few."""
+    messages, if there are too few. Without any known stay it says so, since that is no share of 0."""
     waiting = figures.slowest
     if waiting is None or figures.p99_ns is None:
         waiting = figures.whole
         head = f"Of the mean of {duration_text(waiting.latency_ns)},"
     else:
         head = f"p99 is {duration_text(figures.p99_ns)}: of the slowest 1 %,"
+    if not waiting.known_share:
+        return f"{head} it is not known how much is waiting for a CPU."
     sentence = f"{head} {waiting.waiting_share:.0%} is waiting for a CPU"
     if ran := named(waiting.instead):
         sentence += ", while " + ", ".join(f"{who_ran(other)} ({other.share:.0%} of it)" for other in ran)

@@ -29,8 +29,18 @@ export interface ComparedQuantity {
 }
 
 /**
+ * The mean time of a message in one layer, in A and in B.
+ */
+export interface ComparedLayer {
+  name: string;
+  a_ns: number;
+  b_ns: number;
+}
+
+/**
  * Two cells: one verdict over the quantities. CPU per message is the median of the valid trials', with
- * its 95 % interval; null where they are too few for one.
+ * its 95 % interval; null where they are too few for one. `layers`: empty unless both cells have them, of a
+ * `chain` or of any `edge`, as `layers_of` says; `unattributed` is the last one.
  */
 export interface ComparedCell {
   cell_a: string;
@@ -50,6 +60,8 @@ export interface ComparedCell {
   cpu_per_message_b_ns: number | null;
   cpu_per_message_b_low_ns: number | null;
   cpu_per_message_b_high_ns: number | null;
+  layers_of: string | null;
+  layers: ComparedLayer[];
 }
 
 /**

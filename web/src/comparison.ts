@@ -7,6 +7,7 @@ import { cellList, element, headedTable, scrolled, section, type Child } from ".
 import { findingsSection, marks, type Place } from "./findings";
 import { forest } from "./forest-chart";
 import { ABSENT, dateText, durationText, intervalText, percentText } from "./format";
+import { layerName } from "./layer-look";
 
 const WORDS: Record<string, string> = {
   faster: "faster",
@@ -181,6 +182,27 @@ function differences(report: ComparisonReport): HTMLElement {
   );
 }
 
+/** A row for each layer of the cells that have layers on both sides: its mean time in A and in B. */
+export function layerRows(cells: ComparedCell[]): string[][] {
+  return cells.flatMap((cell) =>
+    cell.layers.map(({ name, a_ns: before, b_ns: after }) => {
+      const change = `${after < before ? "−" : "+"}${durationText(Math.abs(after - before))}`;
+      const scope = cell.layers_of === "chain" ? "end to end" : "each edge";
+      return [nameOf(cell), scope, layerName(name), durationText(before), durationText(after), change];
+    }),
+  );
+}
+
+function layers(report: ComparisonReport): HTMLElement | null {
+  const rows = layerRows(report.cells);
+  if (rows.length === 0) return null;
+  const note =
+    "Means over all messages of the valid trials; they add up to the mean latency of each side. Nothing is " +
+    "tested here.";
+  const heads = ["cell", "of", "layer", "A", "B", "B − A"];
+  return section("layers", "Layers", element("p", { class: "quiet" }, note), twoColumns(heads, rows));
+}
+
 function control(report: ComparisonReport): HTMLElement | null {
   const compared = report.control;
   if (compared === null) return null;
@@ -234,6 +256,7 @@ export function comparisonPage(
       ...refused(report),
     ),
     section("cells", "Figures", element("p", { class: "quiet" }, figuresNote), figures(report, report.cells)),
+    layers(report) ?? "",
     findingsSection(report.findings_a, FINDINGS_A) ?? "",
     findingsSection(report.findings_b, FINDINGS_B) ?? "",
     differences(report),

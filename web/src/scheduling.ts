@@ -26,9 +26,9 @@ function most(share: WaitingShare): string {
 
 /** A row of the table: for all messages of an edge, or for the slowest of them. */
 export function rowOf(found: CellScheduling, of: string, share: WaitingShare): string[] {
-  const shares = [share.known_share, share.asleep_share, share.waiting_share, share.running_share].map(
-    shareText,
-  );
+  const known = share.known_share;
+  const parts = [share.asleep_share, share.waiting_share, share.running_share];
+  const shares = [known, ...parts.map((part) => (known === 0 ? null : part))].map(shareText);
   return [
     found.cell,
     found.edge,
@@ -40,7 +40,18 @@ export function rowOf(found: CellScheduling, of: string, share: WaitingShare): s
   ];
 }
 
-/** Sentences and a table; nothing if no cell of the page's choice has scheduler records. */
+/** What the node that took the messages of an edge does until it publishes: a row for each part. */
+export function inNodeRows(found: CellScheduling): string[][] {
+  return found.in_node.map((part) => [
+    found.cell,
+    found.edge,
+    layerName(part.name),
+    String(part.stays),
+    ...[part.asleep_ns, part.waiting_ns, part.running_ns].map(durationText),
+  ]);
+}
+
+/** Sentences and tables; nothing if no cell of the page's choice has scheduler records. */
 export function schedulingParts(report: Report, facets: Record<string, string>): HTMLElement[] {
   const chosen = new Set(report.cells.filter((cell) => matches(cell, facets)).map((cell) => cell.id));
   const found = report.scheduling.filter((each) => chosen.has(each.cell));
@@ -64,9 +75,12 @@ export function schedulingParts(report: Report, facets: Record<string, string>):
     "most of the waiting",
     "who ran instead",
   ];
+  const inNode = found.flatMap(inNodeRows);
+  const parts = ["cell", "edge", "in the node", "stays", "asleep (mean)", "waiting for a CPU", "running"];
   return [
     element("h3", {}, "Who ran instead"),
     element("ul", { class: "quiet" }, ...said),
     numbers("The scheduler's share", head, rows),
+    ...(inNode.length === 0 ? [] : [numbers("The scheduler's share of the nodes", parts, inNode)]),
   ];
 }

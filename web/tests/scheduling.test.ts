@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who ran instead: the row of an edge, and what the scheduler tells of a stay.
 import { expect, test } from "vitest";
-import { rowOf } from "../src/scheduling";
+import { ABSENT } from "../src/format";
+import { inNodeRows, rowOf } from "../src/scheduling";
 import type { CellScheduling, WaitingShare } from "../src/scheduling-data";
 import type { Stay } from "../src/way-data";
 import { shareOf } from "../src/ways";
@@ -67,4 +68,18 @@ test("a stay says who ran meanwhile, or nothing where nothing is known", () => {
   expect(plain(told)).toBe(
     "; asleep 500 ns, waiting for a CPU 3.00 µs (meanwhile hog on CPU 1 for 3.00 µs), running 500 ns",
   );
+});
+
+test("shares of nothing that is known are no shares of 0", () => {
+  const unknown = { ...SHARE, known_share: 0, asleep_share: 0, waiting_share: 0, running_share: 0 };
+  const row = rowOf({ cell: "udp", edge: "a→b" } as unknown as CellScheduling, "all", unknown).map(plain);
+  expect(row.slice(4, 8)).toEqual(["0 %", ABSENT, ABSENT, ABSENT]);
+});
+
+test("a part of what a node does has a row", () => {
+  const part = { name: "computation", stays: 9, known: 9, asleep_ns: 100, waiting_ns: 2_000, running_ns: 30 };
+  const found = { cell: "udp", edge: "a→b", in_node: [part] } as unknown as CellScheduling;
+  expect(inNodeRows(found).map((row) => row.map(plain))).toEqual([
+    ["udp", "a→b", "computation", "9", "100 ns", "2.00 µs", "30 ns"],
+  ]);
 });

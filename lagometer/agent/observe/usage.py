@@ -58,6 +58,8 @@ class Thread:
     run_ns: int | None
     voluntary: int
     involuntary: int
+    minor_faults: int = 0
+    major_faults: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ def _thread(stat: bytes, status: bytes, schedstat: bytes) -> Thread:
         run_ns=int(schedstat.split()[0]) if schedstat else None,
         voluntary=int(status_fields[b"voluntary_ctxt_switches"]),
         involuntary=int(status_fields[b"nonvoluntary_ctxt_switches"]),
+        minor_faults=int(fields[MINOR_FAULTS]),
+        major_faults=int(fields[MAJOR_FAULTS]),
     )
 
 
@@ -135,6 +139,8 @@ def between(before: Account, after: Account) -> Account:
             run_ns=(now.run_ns or 0) - (then.run_ns or 0) if exact else None,
             voluntary=now.voluntary - then.voluntary,
             involuntary=now.involuntary - then.involuntary,
+            minor_faults=now.minor_faults - then.minor_faults,
+            major_faults=now.major_faults - then.major_faults,
         )
     return Account(
         user_ns=after.user_ns - before.user_ns,

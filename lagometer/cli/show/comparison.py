@@ -10,24 +10,33 @@ from typing import TYPE_CHECKING
 from lagometer.cli.show.figures import with_interval
 from lagometer.cli.show.findings import sides_mark
 from lagometer.stats.compare.compare import FASTER, MIXED, NO_DIFFERENCE, NOT_COMPARABLE, SLOWER
+from lagometer.units import duration_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from lagometer.stats.compare.comparable import Comparison
     from lagometer.stats.compare.compare import CellComparison, QuantityComparison
+    from lagometer.summary.compared_layers import LayersOfBoth
 
 STYLES = {SLOWER: "red", FASTER: "green", MIXED: "yellow", NO_DIFFERENCE: "", NOT_COMPARABLE: "dim"}
 CHART_WIDTH = 41  # columns; odd, so that "as fast" has its own column
 REACH_MIN = 0.01  # of the logarithm: a chart spans at least ±1 %
 REACH_MAX = math.log(4.0)
 VALUE_LENGTH_MAX = 60
+LAYERS_MAX = 3  # in the line of a cell
 
 Notes = tuple[Mapping[str, Sequence[int]], Mapping[str, Sequence[int]]]
 
 
-def render(comparison: Comparison, console: Console, notes: Notes = ({}, {})) -> None:
-    """Prints the whole comparison. notes: the footnotes of A's and B's cells with findings."""
+def render(
+    comparison: Comparison,
+    console: Console,
+    notes: Notes = ({}, {}),
+    layers: Mapping[tuple[str, str], LayersOfBoth] | None = None,
+) -> None:
+    """Prints the whole comparison. notes: the footnotes of A's and B's cells with findings. layers: those of
+    both sides, by a cell of A and one of B."""
     console.print(f"A {comparison.a}\nB {comparison.b}", markup=False, style="dim", soft_wrap=True)
     for difference in comparison.differences:
         values = f"{_short(difference.a)} → {_short(difference.b)}"
@@ -35,6 +44,8 @@ def render(comparison: Comparison, console: Console, notes: Notes = ({}, {})) ->
     reach = chart_reach(comparison.cells)
     for cell in comparison.cells:
         _render_cell(cell, console, reach, notes)
+        if layers is not None and (both := layers.get((cell.cell_a, cell.cell_b))) is not None:
+            console.print(f"  {layers_line(both)}", markup=False, soft_wrap=True)
     if any(cell.verdict != NOT_COMPARABLE for cell in comparison.cells):
         console.print(f"[dim]{axis(reach)}[/]", soft_wrap=True)
     for name, cells in (("A", comparison.only_a), ("B", comparison.only_b)):
@@ -95,6 +106,17 @@ def cost_line(cell: CellComparison) -> str:
     if not a.value_ns or b.value_ns is None:
         return f"CPU/msg {sides}"
     return f"CPU/msg {percent(b.value_ns / a.value_ns)}  {sides}"
+
+
+def layers_line(both: LayersOfBoth) -> str:
+    """The layers that changed most, on average over all messages, and what is in no layer."""
+    changes = [
+        f"{change.name.replace('_', ' ')} {duration_text(change.a_ns)} → {duration_text(change.b_ns)}"
+        for change in both.largest[:LAYERS_MAX]
+    ]
+    unattributed = " → ".join(f"{share:.1%}" for share in both.unattributed_shares())
+    scope = "" if both.of == "chain" else " on each edge"
+    return f"layers{scope} (means) {', '.join([*changes, f'unattributed {unattributed}'])}"
 
 
 def _effect(effect: float) -> str:

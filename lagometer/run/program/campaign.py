@@ -77,7 +77,7 @@ def _entry(carried: Carried, edge: ProgramEdge, cell: str, trial: int, path: str
     """The journal's line of one edge in one run."""
     entry_warnings = [
         *warnings(carried),
-        *_warnings_of(edge.followed, edge.layers, int(str(edge.figures["n"]))),
+        *_warnings_of(edge.followed, edge.measured_layers, int(str(edge.figures["n"]))),
     ]
     started = carried.started.isoformat(timespec="seconds")
     common = {

@@ -14,15 +14,16 @@ from dataclasses import dataclass
 
 from lagometer.stats.trial.way import UNATTRIBUTED
 
-# Between the edges of a chain: in a bridge between domains or adapters, and in other nodes.
-BRIDGE, COMPUTATION = "bridge", "computation"
+# Between the edges of a chain: in a bridge, in any other node, and until a callback uses the data.
+BRIDGE, COMPUTATION, IDLE = "bridge", "computation", "idle"
 COMMON, RMW, DDS = "common", "rmw", "dds"
 NOTIFICATION, BENCHMARKING = "notification", "benchmarking"
 CATEGORIES = (COMMON, RMW, DDS, NOTIFICATION, BENCHMARKING, UNATTRIBUTED)
 CATEGORY_OF: Mapping[str, str] = {
     "benchmark": BENCHMARKING,
-    BRIDGE: BENCHMARKING,  # it is a node of ours; the middleware's time before and after is in layers
+    BRIDGE: BENCHMARKING,  # every bridge with layers is a node of ours
     COMPUTATION: BENCHMARKING,
+    IDLE: BENCHMARKING,
     "rclcpp_publish": COMMON,
     "rcl_publish": COMMON,
     "rmw_publish": RMW,

@@ -91,8 +91,14 @@ def edge_scheduling(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> Edge
 
 
 def _in_node(trials: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[LayerShare, ...]:
+    """What the node does with messages that have layers; scheduler data also have those of other phases."""
     layer = pl.col("layer").cast(pl.String())
-    tables = [scheduled.with_columns(layer).filter(layer.is_in(IN_NODE)) for _, scheduled in trials]
+    tables = [
+        scheduled.with_columns(layer)
+        .filter(layer.is_in(IN_NODE))
+        .join(layers.select("sequence").unique(), on="sequence", how="semi")
+        for layers, scheduled in trials
+    ]
     return tuple(_shares_of(pl.concat(tables).with_columns(pl.lit(True).alias("known")), IN_NODE))
 
 

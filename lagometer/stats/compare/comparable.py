@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,6 +58,19 @@ CPU_KEYS = ("model", "threads", "allowed", "isolated")
 STUDY_KEYS = ("duration_ns", "warmup_ns", "warmup_max_ns", "drain_ns", "discard", "priority", "options")
 LOST_SHARE = 0.001  # differences in the share of lost messages are named from here on
 NETWORK_DEFAULT = "private"
+# What a campaign may look at in a trial, at a cost that its latencies contain.
+LOOKS: Mapping[str, Callable[[Campaign, str, int], bool]] = {
+    "layers were measured": lambda campaign, cell, trial: campaign.layers_path(cell, trial).is_file(),
+    "the scheduler was recorded": lambda campaign, cell, trial: campaign.scheduler_path(
+        cell, trial
+    ).is_file(),
+    "packets were captured": lambda campaign, cell, trial: bool(campaign.packets_paths(cell, trial)),
+    "the processor's counters were read": lambda campaign, _cell, _trial: (
+        _part(campaign.manifest, "study").get("resources") == "counters"
+    ),
+}
+
+Side = tuple[Campaign, str, Sequence[int]]  # a cell and its trials
 
 
 @dataclass(frozen=True)
@@ -254,7 +267,11 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
         return Pair(cell_a, cell_b, refused=str(error))
     blocks = common_blocks(trials_a, started_a, trials_b, started_b)
     bounds_ns = clock_bound_ns(a, cell_a), clock_bound_ns(b, cell_b)
-    notes = [*_notes(a, cell_a, b, cell_b), *_notes_of_clocks(bounds_ns)]
+    notes = [
+        *_notes(a, cell_a, b, cell_b),
+        *_notes_of_clocks(bounds_ns),
+        *notes_of_looks((a, cell_a, trials_a), (b, cell_b, trials_b)),
+    ]
     alphas = (safe_alpha(a), safe_alpha(b))
     return Pair(
         cell_a, cell_b, latencies_a, latencies_b, blocks, notes=notes, alphas=alphas, bounds_ns=bounds_ns
@@ -276,6 +293,16 @@ def _notes_of_clocks(bounds_ns: tuple[int, int]) -> Iterator[str]:
             f"{name} to ± {duration_text(bound_ns)}" for name, bound_ns in zip("AB", bounds_ns, strict=True)
         ]
         yield f"both ends' clocks are known of {', '.join(known)}: what lies within that is no difference"
+
+
+def notes_of_looks(a: Side, b: Side) -> Iterator[str]:
+    """What was looked at on one side only."""
+    for look, took_place in LOOKS.items():
+        looked = [
+            any(took_place(campaign, cell, trial) for trial in trials) for campaign, cell, trials in (a, b)
+        ]
+        if looked[0] != looked[1]:
+            yield f"{look} in {'A' if looked[0] else 'B'} only: its latencies contain what that costs"
 
 
 def _imported(campaign: Campaign) -> str:

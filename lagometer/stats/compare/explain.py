@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why two cells differ: where along the way the time goes, and what else is not the same.
 
-A message's way is cut at its stamps. Medians of intervals do not add up to the median of their sum. So the
-intervals are averaged over the messages in the middle of each edge's latencies (40 % to 60 %), where they do.
-The rest of the end-to-end median (the nodes in between, and what medians leave over) is a part of its own.
-Settings, CPUs, wake-ups and bytes that differ are listed next to it. They were present; nothing in the data
-says that they are the cause.
+A message's way is cut at its stamps, or into its layers if both cells have them. Medians of intervals do not
+add up to the median of their sum. So the intervals are averaged over the messages in the middle of each
+edge's latencies (40 % to 60 %), where they do. The rest of the end-to-end median (the nodes in between, and
+what medians leave over) is a part of its own. Settings, CPUs, wake-ups and bytes that differ are listed next
+to it. They were present; nothing in the data says that they are the cause.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from lagometer.stats.compare.comparable import (
     common_blocks,
     differences,
     factors_of,
+    notes_of_looks,
     with_cost,
 )
 from lagometer.stats.compare.compare import CellComparison, Pair, compare_pairs
 from lagometer.stats.interval.shares import Floats
+from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store import format as form
 from lagometer.store.effective import effective_of_both
 from lagometer.store.reader import Campaign
@@ -45,6 +47,8 @@ WORDS = {
     ("woken_ns", "taken_ns"): "taking (woken → taken)",
 }
 REMAINDER = "nodes between the edges, and the rest, since medians do not add up"
+
+Layers = Sequence[pl.DataFrame | None]  # of each trial, as `LAYERS_SCHEMA`; None if they were not measured
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ def explain(a: CellOf, b: CellOf) -> Explanation:
     trials_a, started_a, latencies_a = cell_trials(a.campaign, a.cell)
     trials_b, started_b, latencies_b = cell_trials(b.campaign, b.cell)
     blocks = common_blocks(trials_a, started_a, trials_b, started_b)
-    pair = Pair(a.cell, b.cell, latencies_a, latencies_b, blocks)
+    notes = [*notes_of_looks((a.campaign, a.cell, trials_a), (b.campaign, b.cell, trials_b))]
+    pair = Pair(a.cell, b.cell, latencies_a, latencies_b, blocks, notes=notes)
     samples_a = [a.campaign.samples(a.cell, trial, explain_facts.COLUMNS) for trial in trials_a]
     samples_b = [b.campaign.samples(b.cell, trial, explain_facts.COLUMNS) for trial in trials_b]
     same = a.campaign.directory == b.campaign.directory
@@ -106,7 +111,9 @@ def explain(a: CellOf, b: CellOf) -> Explanation:
         a=str(a),
         b=str(b),
         comparison=with_cost(compare_pairs([pair], ALPHA, ("p50",))[0], a.campaign, b.campaign),
-        parts=parts(samples_a, samples_b) if samples_a and samples_b else [],
+        parts=parts(samples_a, samples_b, _layers(a, trials_a), _layers(b, trials_b))
+        if samples_a and samples_b
+        else [],
         factors=list(_unequal(factors_of(a.campaign, a.cell), factors_of(b.campaign, b.cell))),
         settings=list(_settings(a, b)),
         environment=[] if same else list(differences(a.campaign, b.campaign)),
@@ -114,10 +121,13 @@ def explain(a: CellOf, b: CellOf) -> Explanation:
     )
 
 
-def parts(a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame]) -> list[Part]:
+def parts(
+    a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame], layers_a: Layers = (), layers_b: Layers = ()
+) -> list[Part]:
     """The parts of the end-to-end median's difference, the largest contribution first.
 
-    a, b: the samples of each valid trial. Layers are separated where both cells observed the same stamps.
+    a, b: the samples of each valid trial. The way is cut into layers if all trials have them, otherwise at
+    the stamps that both cells observed.
     """
     whole_a, whole_b = (_middle(trials, form.END_TO_END, ("publish_ns", "taken_ns")) for trials in (a, b))
     if whole_a is None or whole_b is None:
@@ -128,19 +138,82 @@ def parts(a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame]) -> list[Part]:
     common = [edge for edge in _edges(a) if edge in _edges(b)]
     # With other nodes the edges differ, and there is nothing to compare.
     for edge in common if len(common) == len(_edges(a)) == len(_edges(b)) else []:
-        stamps = [name for name in STAMPS if _observed(a, edge, name) and _observed(b, edge, name)]
-        intervals_a, intervals_b = _middle(a, edge, stamps), _middle(b, edge, stamps)
-        if intervals_a is None or intervals_b is None:
+        cut = _layered(edge, (a, layers_a), (b, layers_b)) or _stamped(edge, a, b)
+        if cut is None:
             continue
+        labels, intervals_a, intervals_b = cut
         rest_a -= float(intervals_a.sum(axis=1).mean())
         rest_b -= float(intervals_b.sum(axis=1).mean())
-        for place, ends in enumerate(itertools.pairwise(stamps)):
-            components.append(_part(edge, WORDS[ends], intervals_a[:, place], intervals_b[:, place], total))
+        for place, label in enumerate(labels):
+            components.append(_part(edge, label, intervals_a[:, place], intervals_b[:, place], total))
     name = REMAINDER if components else WORDS["publish_ns", "taken_ns"]
     if max(abs(rest_a), abs(rest_b)) >= 1.0:  # with one edge nothing remains
         share = (rest_b - rest_a) / total if total else None
         components.append(Part(form.END_TO_END, name, rest_a, rest_b, share))
     return sorted(components, key=lambda part: -abs(part.difference_ns))
+
+
+Cut = tuple[list[str], Floats, Floats]  # names of intervals, and each of them in A and in B, by trial
+
+
+def _stamped(edge: str, a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame]) -> Cut | None:
+    """The intervals between the stamps that both cells observed; None without messages."""
+    stamps = [name for name in STAMPS if _observed(a, edge, name) and _observed(b, edge, name)]
+    intervals_a, intervals_b = _middle(a, edge, stamps), _middle(b, edge, stamps)
+    if intervals_a is None or intervals_b is None:
+        return None
+    return [WORDS[ends] for ends in itertools.pairwise(stamps)], intervals_a, intervals_b
+
+
+def _layered(
+    edge: str, a: tuple[Sequence[pl.DataFrame], Layers], b: tuple[Sequence[pl.DataFrame], Layers]
+) -> Cut | None:
+    """The layers of the same messages; None unless all trials of both cells have them."""
+    rows_a, rows_b = _middle_layers(*a, edge), _middle_layers(*b, edge)
+    if not rows_a or not rows_b:
+        return None
+    names = [name for name in LAYERS if any(name in row for row in (*rows_a, *rows_b))]
+    table_a, table_b = (
+        np.array([[row.get(name, 0.0) for name in names] for row in rows]) for rows in (rows_a, rows_b)
+    )
+    return [name.replace("_", " ") for name in names], table_a, table_b
+
+
+def _middle_layers(
+    trials: Sequence[pl.DataFrame], layers: Layers, edge: str
+) -> list[Mapping[str, float]] | None:
+    """By trial, the mean time in each layer of the messages around the median; None if a trial has no layers
+    of this edge. They add up to the mean latency of these messages."""
+    if not layers:
+        return None
+    rows: list[Mapping[str, float]] = []
+    latency_ns = (pl.col("taken_ns") - pl.col("publish_ns")).alias("latency_ns")
+    for samples, frame in zip(trials, layers, strict=True):
+        if frame is None:
+            return None
+        delivered = _delivered(samples, edge).select("sequence", latency_ns).drop_nulls()
+        if delivered.is_empty():
+            continue
+        low, high = np.quantile(delivered["latency_ns"].to_numpy(), MIDDLE, method="inverted_cdf")
+        middle = delivered.filter(pl.col("latency_ns").is_between(int(low), int(high)))
+        stays = frame.filter(pl.col("edge") == edge).join(middle, on="sequence", how="semi")
+        if stays.is_empty():
+            return None
+        spent = stays.group_by("layer").agg((pl.col("end_ns") - pl.col("begin_ns")).sum().alias("spent_ns"))
+        sums_ns = {str(name): int(spent_ns) for name, spent_ns in spent.iter_rows()}
+        missing_ns = int(middle["latency_ns"].sum()) - sum(sums_ns.values())
+        sums_ns[UNATTRIBUTED] = sums_ns.get(UNATTRIBUTED, 0) + missing_ns
+        rows.append({name: sum_ns / middle.height for name, sum_ns in sums_ns.items()})
+    return rows or None
+
+
+def _layers(side: CellOf, trials: Sequence[int]) -> Layers:
+    """The layers of each trial."""
+    paths = [side.campaign.layers_path(side.cell, trial) for trial in trials]
+    text = [pl.col(name).cast(pl.String()) for name in ("edge", "layer")]
+    return [
+        pl.read_parquet(path, glob=False).with_columns(text) if path.is_file() else None for path in paths
+    ]
 
 
 def _part(edge: str, label: str, a: Floats, b: Floats, total: float) -> Part:

@@ -16,6 +16,7 @@ from lagometer.store.reader import Campaign
 
 COLUMNS = (
     "edge",
+    "sequence",
     "phase",
     "outcome",
     "publish_ns",

@@ -47,6 +47,16 @@ class ProgramEdge:
     begins: str
     ends: str
 
+    @property
+    def measured(self) -> pl.DataFrame:
+        """The samples without the warm-up."""
+        return _measured(self.samples)
+
+    @property
+    def measured_layers(self) -> pl.DataFrame:
+        """The layers of the messages that the figures count."""
+        return self.layers.join(self.measured.select("sequence").unique(), on="sequence", how="semi")
+
 
 @dataclass(frozen=True)
 class Programs:

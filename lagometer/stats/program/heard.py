@@ -16,6 +16,7 @@ PERMILLE = {"p50": 500, "p95": 950, "p99": 990}
 LITTLE_ENDIAN, BIG_ENDIAN = b"\x00\x01", b"\x00\x00"  # plain CDR; in XCDR2 the first byte differs
 ENCAPSULATION_BYTES = 4
 NS_PER_S = 1_000_000_000
+INVALID_NS = 3_294_967_295  # Fast DDS's invalid time (-1 s, 2^32 - 1 ns) as one number
 STAMPED = frozenset(  # ROS 2 types whose first field is a std_msgs/Header
     [
         *(
@@ -66,7 +67,8 @@ STAMPED = frozenset(  # ROS 2 types whose first field is a std_msgs/Header
 @dataclass(frozen=True)
 class Heard:
     """One message: its writer and the number the writer gave it; when it was sent, as the middleware reports,
-    and taken here, both on CLOCK_REALTIME; head: its first bytes."""
+    and taken here, both on CLOCK_REALTIME; head: its first bytes. A writer may leave out when it sent a
+    message: then the middleware reports no time after 1970."""
 
     writer: str
     sequence: int
@@ -74,6 +76,11 @@ class Heard:
     received_ns: int
     payload_bytes: int
     head: bytes
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it says when it was sent."""
+        return self.source_ns > 0 and self.source_ns != INVALID_NS
 
 
 @dataclass(frozen=True)
@@ -93,9 +100,10 @@ class Spread:
 class Figures:
     """Figures over all received messages.
 
-    age: from the source time stamp until the message was taken here. header_age: from `header.stamp`; None if
-    the type has none. period: between two messages of one writer; its standard deviation is the jitter. lost:
-    numbers missing between a writer's first and last.
+    age: from the source time stamp until the message was taken here. untimed: messages without that stamp;
+    they have no age. header_age: from `header.stamp`; None if the type has none. period: between two messages
+    of one writer; its standard deviation is the jitter. lost: numbers missing between a writer's first and
+    last.
     """
 
     messages: int
@@ -108,6 +116,7 @@ class Figures:
     period: Spread
     header_age: Spread | None = None
     by_writer: Mapping[str, int] = field(default_factory=dict)
+    untimed: int = 0
 
 
 def figures_of(heard: Sequence[Heard], stamped: bool) -> Figures:
@@ -123,7 +132,8 @@ def figures_of(heard: Sequence[Heard], stamped: bool) -> Figures:
     ]
     sizes = [message.payload_bytes for message in heard]
     stamps = [(message.received_ns, stamp_ns(message.head)) for message in heard] if stamped else []
-    ages = [received_ns - sent_ns for received_ns, sent_ns in stamps if sent_ns is not None]
+    header_ages = [received_ns - sent_ns for received_ns, sent_ns in stamps if sent_ns is not None]
+    timed = [message for message in heard if message.is_timed]
     return Figures(
         messages=len(heard),
         writers=len(writers),
@@ -131,10 +141,11 @@ def figures_of(heard: Sequence[Heard], stamped: bool) -> Figures:
         rate_hz=sum(rates_hz) if rates_hz else None,
         payload_bytes_min=min(sizes, default=None),
         payload_bytes_max=max(sizes, default=None),
-        age=spread(_times([message.received_ns - message.source_ns for message in heard])),
+        age=spread(_times([message.received_ns - message.source_ns for message in timed])),
         period=spread(np.concatenate([_times([]), *periods_ns])),
-        header_age=spread(_times(ages)) if stamped else None,
+        header_age=spread(_times(header_ages)) if stamped else None,
         by_writer={writer: len(messages) for writer, messages in writers.items()},
+        untimed=len(heard) - len(timed),
     )
 
 

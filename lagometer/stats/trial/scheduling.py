@@ -136,7 +136,7 @@ def _threads(scheduled: Sequence[Scheduled]) -> dict[tuple[int, int], _Thread]:
 
 def with_side(layers: pl.DataFrame) -> pl.DataFrame:
     """Adds the process in which each stay ends, `sender` or `receiver`. If a layer's name does not say it,
-    the side of the next layer counts, or else that of the previous one."""
+    the side where the next layer begins counts, or else that where the previous one ends."""
     text = pl.col("layer").cast(pl.String())
     named = (
         pl.when(text.is_in(OF_SENDER))
@@ -145,10 +145,14 @@ def with_side(layers: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit(RECEIVER))
         .otherwise(None)
     )
-    known = layers.with_columns(pl.col("edge").cast(pl.String()), named.alias("side"))
+    begins = pl.when(text.is_in(ACROSS)).then(pl.lit(SENDER)).otherwise(named)
+    known = layers.with_columns(pl.col("edge").cast(pl.String()), named.alias("side"), begins.alias("begins"))
     ordered = known.sort("edge", "sequence", "begin_ns", maintain_order=True)
     message = ("edge", "sequence")
-    return ordered.with_columns(pl.col("side").backward_fill().over(message).forward_fill().over(message))
+    next_side = pl.col("begins").backward_fill().over(message)
+    return ordered.with_columns(
+        pl.coalesce("side", next_side, pl.col("side").forward_fill().over(message)).alias("side")
+    ).drop("begins")
 
 
 def _in_nodes(

@@ -12,7 +12,7 @@ from lagometer.summary.scheduling import KNOWN_WHOLE, MOST, reason, who_ran
 from lagometer.summary.scheduling_data import CellScheduling, RanInstead
 from lagometer.units import duration_text
 
-WAITING_SHARE_MIN = 0.25  # of the slowest messages' time
+WAITING_SHARE_MIN = 0.25  # of the slowest messages' time, including what is not known of it
 WORKER = "lagometer-worke"  # the kernel's name for its other threads
 
 
@@ -22,7 +22,8 @@ def scheduling_findings(cell: CellEvidence, shares: Sequence[CellScheduling]) ->
         slowest = share.slowest
         if share.cell != cell.cell or slowest is None or share.p99_ns is None or not slowest.instead:
             continue
-        if slowest.waiting_share < WAITING_SHARE_MIN:
+        surely_waiting_share = slowest.waiting_share * slowest.known_share
+        if surely_waiting_share < WAITING_SHARE_MIN:
             continue
         first = slowest.instead[0]
         waiting = max(slowest.layers, key=lambda layer: layer.waiting_ns * layer.known)
@@ -30,7 +31,7 @@ def scheduling_findings(cell: CellEvidence, shares: Sequence[CellScheduling]) ->
         if slowest.known_share < KNOWN_WHOLE:
             known = f" of the {slowest.known_share:.0%} that is known"
         ran, layer = reason(slowest.instead), waiting.name.replace("_", " ")
-        part = " because" if slowest.waiting_share >= MOST else f", {slowest.waiting_share:.0%} of it because"
+        part = " because" if surely_waiting_share >= MOST else f", {surely_waiting_share:.0%} of it because"
         longest = duration_text(first.longest_ns)
         yield Said(
             "waited-for-a-cpu",

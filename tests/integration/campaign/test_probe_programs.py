@@ -233,6 +233,22 @@ def test_a_message_that_is_handed_on_serialised_is_known_by_its_time(
     layers_add_up(tmp_path)
 
 
+def test_every_function_of_cyclone_dds_that_takes_is_seen(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another one took would count as lost."""
+    need("c++")
+    need("cyclonedds")
+    takes = tmp_path / "takes"
+    source = ROOT / "tests" / "programs" / "cyclonedds_takes.c"
+    subprocess.run(["cc", "-o", takes, source, "-lddsc"], check=True)
+    monkeypatch.setenv("CYCLONEDDS_URI", INTERFACE)
+    told = probed(tmp_path, f"{takes} 36", "--name", "takes")
+    (edge,) = told["edges"]
+    assert (edge["n"], edge["lost"], edge["duplicated"]) == (36, 0, 0)
+    assert told["exit_code"] == 0
+
+
 @pytest.mark.parametrize("distribution", ["humble", "jazzy", "rolling"])
 def test_nodes_of_ros2_are_seen_from_their_publishing_to_their_callback(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distribution: str

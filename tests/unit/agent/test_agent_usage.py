@@ -99,12 +99,13 @@ def test_an_account_has_the_process_and_each_thread(proc: Path) -> None:
     found = account(proc)
     assert (found.user_ns, found.system_ns) == (15 * TICK_NS, 4 * TICK_NS)
     assert (found.minor_faults, found.major_faults) == (100, 3)
-    assert found.threads[8] == usage.Thread("dq) (R 1", 8 * TICK_NS, 2 * TICK_NS, 8000, 80, 8)
+    assert found.threads[8] == usage.Thread("dq) (R 1", 8 * TICK_NS, 2 * TICK_NS, 8000, 80, 8, 1, 0)
 
 
 def test_between_two_looks_a_new_thread_has_all_of_its_own(proc: Path) -> None:
     before = account(proc)
     (proc / "7" / "stat").write_text(stat_of("worker", 130, 4, 20, 6))
+    (proc / "7" / "task" / "8" / "stat").write_text(stat_of("dq) (R 1", 9, 1, 8, 2))
     new = proc / "7" / "task" / "9"
     new.mkdir()
     (new / "stat").write_text(stat_of("late", 1, 0, 3, 1))
@@ -114,7 +115,8 @@ def test_between_two_looks_a_new_thread_has_all_of_its_own(proc: Path) -> None:
     assert (added.minor_faults, added.major_faults, added.user_ns) == (30, 1, 5 * TICK_NS)
     assert added.threads[7] == usage.Thread("worker", 0, 0, 0, 0, 0)
     assert added.threads[8].run_ns is None
-    assert added.threads[9] == usage.Thread("late", 3 * TICK_NS, TICK_NS, None, 5, 6)
+    assert (added.threads[8].minor_faults, added.threads[8].major_faults) == (8, 1)
+    assert added.threads[9] == usage.Thread("late", 3 * TICK_NS, TICK_NS, None, 5, 6, 1, 0)
 
 
 def test_a_process_that_is_gone_tells_nothing(tmp_path: Path) -> None:

@@ -17,9 +17,11 @@ from lagometer.conformance.least_layers import (
     END,
     EXPECTED,
     LeastLayers,
+    Promise,
     contradictions,
     least_layers,
     missing,
+    unattributed_max,
     write_page,
 )
 from lagometer.errors import BadInput
@@ -56,6 +58,17 @@ def sidecar(name: str, *dispatch: str) -> Sidecar:
 def test_the_expected_layers_stand_in_the_order_of_a_message() -> None:
     assert list(EXPECTED) == [layer for layer in LAYERS if layer in EXPECTED]
     assert len(EXPECTED) == 8
+
+
+@pytest.mark.parametrize("reason", ["unseen", "process", "python", "polled", "two_copies"])
+def test_only_what_can_not_be_seen_may_be_unattributed(reason: str) -> None:
+    followed = Promise.model_validate_json(json.dumps(PROMISE))
+    assert unattributed_max(followed) == 0.1
+    unseen = Promise.model_validate_json(json.dumps({**PROMISE, "absent": {"receiving_thread": reason}}))
+    assert unattributed_max(unseen) == 1
+    texts = least_layers(ROOT / "adapters" / "least_layers.json").reasons
+    assert "unattributed" in texts[reason] or reason == "two_copies"
+    assert sum("unattributed" in text for text in texts.values()) == 4
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def memory(size: int, dds: int) -> Memory:
 
 
 def use(worker: int | None, began_ns: int, dds: int = 4 * MIB, **given: Any) -> ProcessUse:
-    threads = {1: Thread("worker", 0, 0, 5, 10, 1), 2: Thread("recv", 0, 0, None, 20, 2)}
+    threads = {1: Thread("worker", 0, 0, 5, 10, 1), 2: Thread("recv", 0, 0, None, 20, 2, 7, 1)}
     found = ProcessUse(
         kind=WORKER if worker is not None else DAEMON,
         name="" if worker is not None else "broker",
@@ -133,6 +133,7 @@ def test_the_file_has_every_process_thread_and_library() -> None:
     assert counts == {"process": 2, "thread": 4, "library": 4}
     (thread,) = frame.filter(what="thread", name="recv", process="sink").to_dicts()
     assert (thread["thread"], thread["voluntary_switches"], thread["run_ns"]) == (2, 20, None)
+    assert (thread["minor_faults"], thread["major_faults"]) == (7, 1)
     (library,) = frame.filter(pl.col("name") == DDS, process="source").to_dicts()
     assert (library["group"], library["mapped_bytes"], library["rss_bytes"]) == (
         "middleware",

@@ -51,7 +51,7 @@ RAW = {
 
 
 def test_every_layer_has_a_category() -> None:
-    assert set(LAYERS) | {"bridge", "computation"} == set(CATEGORY_OF)
+    assert set(LAYERS) | {"bridge", "computation", "idle"} == set(CATEGORY_OF)
 
 
 def test_the_categories_of_ros2() -> None:

@@ -55,7 +55,8 @@ def test_the_end_to_end_row_has_ratio_and_order(
     rows = {row["edge"]: row for row in summarise(samples(trial.lanes(), facts), facts).to_dicts()}
     whole = rows.pop("end-to-end")
     assert whole["fairness_p50_ratio"] == ratio
-    assert whole["fairness_order_correlation"] == (None if correlation is None else pytest.approx(correlation))
+    expected = None if correlation is None else pytest.approx(correlation)
+    assert whole["fairness_order_correlation"] == expected
     assert {row["fairness_p50_ratio"] for row in rows.values()} == {None}, "neither edges nor chains"
 
 

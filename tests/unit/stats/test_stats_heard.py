@@ -4,18 +4,24 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
-from lagometer.stats.program.heard import Heard, figures_of, is_stamped, spread, stamp_ns
+from lagometer.cli.listen import warnings_of
+from lagometer.run.program.listening import Found, Listener
+from lagometer.stats.program.heard import INVALID_NS, Heard, figures_of, is_stamped, spread, stamp_ns
 
 MS = 1_000_000
 S = 1_000_000_000
 
 
 def message(sequence: int, source_ns: int, received_ns: int, writer: str = "w", head: bytes = b"") -> Heard:
-    return Heard(writer, sequence, source_ns, received_ns, 100 + sequence, head)
+    """Times count from one second after 1970."""
+    return Heard(writer, sequence, S + source_ns, S + received_ns, 100 + sequence, head)
 
 
 def test_age_period_rate_and_loss_of_two_writers() -> None:
@@ -40,6 +46,28 @@ def test_nothing_heard_has_no_figures() -> None:
     assert (figures.messages, figures.lost, figures.rate_hz, figures.age.count) == (0, 0, None, 0)
 
 
+@pytest.mark.parametrize("untimed_ns", [0, -1, INVALID_NS])
+def test_a_message_that_does_not_say_when_it_was_sent_has_no_age(untimed_ns: int) -> None:
+    """It would be older than fifty years."""
+    heard = [Heard("w", 1, untimed_ns, 1_700_000_000 * S, 8, b""), message(2, 4 * MS, 6 * MS)]
+    figures = figures_of(heard, stamped=False)
+    assert (figures.messages, figures.untimed) == (2, 1)
+    assert (figures.age.count, figures.age.max_ns) == (1, 2 * MS)
+
+
+@pytest.mark.parametrize(
+    ("ages_ns", "warns"),
+    [((2 * MS, 3 * MS), False), ((-9 * MS, 4000 * S), False), ((4000 * S, 4001 * S), True)],
+)
+def test_a_header_on_another_clock_is_named(ages_ns: tuple[int, int], warns: bool) -> None:
+    """As in a simulation, or when a recording is played."""
+    found = Found("sensor_msgs::msg::dds_::Image_", keyed=False, reliable=True, transient_local=False)
+    listener = cast("Listener", SimpleNamespace(found=found))
+    figures = replace(figures_of([message(1, 0, MS)], stamped=True), header_age=spread(np.array(ages_ns)))
+    said = [text for text in warnings_of(listener, figures, "rt/x") if "header.stamp" in text]
+    assert bool(said) is warns
+
+
 def test_a_message_that_comes_twice_is_not_lost() -> None:
     heard = [message(number, 0, number) for number in (1, 2, 2, 4)]
     assert figures_of(heard, stamped=False).lost == 1
@@ -55,7 +83,7 @@ def test_a_quantile_needs_ten_messages_beyond_it() -> None:
 def test_the_time_of_a_header_is_read_in_its_byte_order(order: str, first: bytes) -> None:
     head = first + struct.pack(f"{order}iI", 1_700_000_000, 999_999_999)
     assert stamp_ns(head) == 1_700_000_000 * S + 999_999_999
-    assert figures_of([message(0, 0, 1_700_000_001 * S, head=head)], stamped=True).header_age == spread(
+    assert figures_of([message(0, 0, 1_700_000_000 * S, head=head)], stamped=True).header_age == spread(
         np.array([1])
     )
 

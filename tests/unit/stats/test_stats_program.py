@@ -239,6 +239,8 @@ def test_the_warm_up_counts_nowhere() -> None:
     takes = [took(at + 500, at + 5) for at in range(1_000, 8_000, 1_000)]
     (edge,) = pair(writes, takes, warmup_ns=2_500).edges
     assert (edge.figures["n"], edge.samples["phase"].to_list().count("warmup")) == (4, 3)
+    assert sorted(edge.measured_layers["sequence"].unique()) == [3, 4, 5, 6]
+    assert edge.layers["sequence"].n_unique() == 7  # the file has all
 
 
 def test_a_clock_that_is_slewed_is_followed() -> None:

@@ -294,6 +294,14 @@ def test_the_side_of_what_is_unattributed_is_that_of_what_follows() -> None:
     assert with_side(layers)["side"].to_list() == sides
 
 
+def test_what_is_unattributed_before_the_message_leaves_is_the_senders() -> None:
+    """It ends where the transport begins: on the sender's thread, whose number the receiver may have, too."""
+    rows = ("unattributed", 0, 1, 1, 1), ("transport", 1, 2, 1, 2), ("unattributed", 2, 3, 2, 2)
+    assert with_side(stays(*rows))["side"].to_list() == ["sender", "receiver", "receiver"]
+    found = trial_of(stays(("unattributed", 5, 10, 1, 1), ("transport", 10, 80, 1, 1)), EVENTS)
+    assert found["running_ns"].to_list() == [5, 10]
+
+
 def test_between_two_edges_a_node_computes_and_a_timer_waits() -> None:
     built = SmallTrial()
     first, second = built.edge(0, "source", "relay"), built.edge(1, "relay", "sink")

@@ -126,9 +126,7 @@ def test_a_campaign_names_the_edges_between_which_a_bridge_is(tmp_path: Path) ->
 TURNED = "topics: {out: {domain: 5}, back: {domain: 10}}"
 
 
-@pytest.mark.parametrize(
-    "topics", [TURNED, "topics: {out: {adapter: cyclonedds}, back: {adapter: shm}}"]
-)
+@pytest.mark.parametrize("topics", [TURNED, "topics: {out: {adapter: cyclonedds}, back: {adapter: shm}}"])
 def test_an_echo_across_is_no_bridge_of_the_campaign(tmp_path: Path, topics: str) -> None:
     cell = cell_of(tmp_path, topics + PING_PONG)
     assert (cell.forwarding, cell.bridges) == ([], {})

@@ -84,6 +84,13 @@ def test_what_is_not_known_is_said() -> None:
     assert "97% of the 60% that is known is waiting" in said.number
 
 
+def test_what_is_not_known_is_not_counted_as_waiting() -> None:
+    """A few stays that waited are no reason for what the others did."""
+    assert found(share(waiting_share=0.9, known_share=0.2)) == []
+    (said,) = found(share(waiting_share=0.9, known_share=0.4))
+    assert said.what.endswith("p99 is 3.00 ms, 36% of it because kworker/1:0 ran on CPU 1")
+
+
 def test_nothing_is_said_where_little_is_waiting_or_nothing_is_known() -> None:
     assert found(share(waiting_share=0.24)) == []
     assert found(share(instead=[])) == []

@@ -16,6 +16,7 @@ from lagometer.summary.cell_layers import campaign_layers, layers_of
 from lagometer.summary.layers import layer_tables
 from lagometer.summary.summarise import summarise
 from lagometer.summary.way_data import CellLayers
+from lagometer.summary.ways import message_ways
 
 TRIALS = [[20_000, 40_000], [60_000, 80_000]]
 
@@ -51,7 +52,7 @@ def test_the_layers_of_a_line_are_those_of_the_whole_way(tmp_path: Path) -> None
 
 
 def test_in_a_bridge_a_message_is_still_on_its_way(tmp_path: Path) -> None:
-    """It does not compute there; all that is between the edges is in one bridge here."""
+    """As in its time line."""
     directory = write_ways(tmp_path, Made(TRIALS))
     plain = only(directory)
     manifest = json.loads((directory / form.MANIFEST).read_text())
@@ -63,6 +64,24 @@ def test_in_a_bridge_a_message_is_still_on_its_way(tmp_path: Path) -> None:
     assert means(found) == pytest.approx(expected) and expected["bridge"] == IN_NODE_NS
     assert found.latency_mean_ns == plain.latency_mean_ns
     assert found.categories == plain.categories, "the bridge is ours, as the other nodes are"
+    (way, *_), _ = message_ways(open_campaign(directory), [CELL])
+    stays = {stay.layer: stay.end_ns - stay.begin_ns for stay in way.stays}
+    assert stays["bridge"] == IN_NODE_NS and "computation" not in stays
+
+
+def test_until_another_callback_uses_the_data_a_node_is_idle(tmp_path: Path) -> None:
+    """The relay is done after 500 ns, and publishes by a timer that fires 2,000 ns later."""
+    directory = write_ways(tmp_path, Made(TRIALS))
+    for trial in range(len(TRIALS)):
+        path = directory / form.SAMPLES / CELL / f"{trial}.parquet"
+        handled = pl.when(pl.col("edge").cast(pl.String()) == FIRST).then(pl.col("taken_ns") + 500)
+        begun = pl.when(pl.col("edge").cast(pl.String()) == SECOND).then(pl.col("publish_ns") - 500)
+        pl.read_parquet(path, glob=False).with_columns(
+            handled.otherwise("handled_ns").alias("handled_ns"), begun.otherwise("begun_ns").alias("begun_ns")
+        ).write_parquet(path)
+    found = only(directory)
+    assert (means(found)["idle"], means(found)["computation"]) == (IN_NODE_NS - 1_000, 1_000)
+    assert sum(means(found).values()) == pytest.approx(found.latency_mean_ns)
 
 
 def test_without_a_single_line_they_are_those_of_an_edge(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 from way_campaign import CELL, FIRST, IN_NODE_NS, SECOND, Made, write_ways
 
 from lagometer.exchange.perfetto import write_chosen
+from lagometer.stats.cell.scheduling import edge_scheduling
 from lagometer.store import format as form
 from lagometer.store.reader import Campaign, open_campaign
 from lagometer.summary.findings.derive import findings
-from lagometer.summary.scheduling import scheduling
+from lagometer.summary.scheduling import because, scheduling
 from lagometer.summary.summarise import summarise
 from lagometer.summary.ways import message_ways
 
@@ -122,3 +123,60 @@ def test_the_trace_says_who_ran(campaign: Campaign, tmp_path: Path) -> None:
     told = [each for each in notes if "ran_instead" in each]
     assert told[0]["ran_instead"] == "hog (4711) on CPU 1 for 2499000 ns"
     assert told[0]["waiting_for_cpu_ns"] == 2_499_000
+
+
+def test_unknown_stays_are_no_share_of_nothing() -> None:
+    """All that is known is of messages that are not among the slowest."""
+    ends_ns = [2_000] * 1_980 + [50_000] * 20
+    stays = [("e", number, "transport", 0, end_ns, 1, 2) for number, end_ns in enumerate(ends_ns)]
+    known = [("e", number, "transport", 0, 2_000, 2, 1_000, 0, 1_000, []) for number in range(1_900)]
+    layers = pl.DataFrame(stays, schema=form.LAYERS_SCHEMA, orient="row")
+    found = edge_scheduling([(layers, pl.DataFrame(known, schema=form.SCHEDULER_SCHEMA, orient="row"))])
+    assert found is not None and found.slowest is not None
+    assert found.slowest.known_share == 0
+    assert because(found) == (
+        "p99 is 2.00 µs: of the slowest 1 %, it is not known how much is waiting for a CPU."
+    )
+
+
+def kept(frame: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
+    """Stays as `SCHEDULER_SCHEMA`, for the messages of a frame."""
+    nobody = pl.lit([], form.SCHEDULER_SCHEMA["instead"])
+    all_columns = {"asleep_ns": pl.lit(0), "waiting_ns": pl.lit(0), "instead": nobody, **columns}
+    named = [expression.alias(name) for name, expression in all_columns.items()]
+    return frame.with_columns(named).select(
+        pl.col(name).cast(dtype) for name, dtype in form.SCHEDULER_SCHEMA.items()
+    )
+
+
+def test_what_a_node_does_counts_in_the_measure_phase_alone(tmp_path: Path) -> None:
+    """The file has the stays of all phases: those of the warm-up are ten times as long here."""
+    directory = write_ways(tmp_path, Made([[OTHERS_NS] * 40]))
+    path = directory / form.SAMPLES / CELL / "0.parquet"
+    warms_up = pl.col("sequence") < 10
+    phase = pl.when(warms_up).then(pl.lit("warmup")).otherwise(pl.lit("measure"))
+    samples = pl.read_parquet(path)
+    form.write_samples(samples.with_columns(phase.cast(pl.Categorical).alias("phase")), path)
+    in_node_ns = pl.when(warms_up).then(10 * IN_NODE_NS).otherwise(IN_NODE_NS)
+    computation = kept(
+        samples.filter(pl.col("edge").cast(pl.String()) == FIRST),
+        layer=pl.lit("computation"),
+        begin_ns=pl.col("taken_ns"),
+        end_ns=pl.col("taken_ns") + in_node_ns,
+        thread=pl.lit(7),
+        running_ns=in_node_ns,
+    )
+    layers = pl.read_parquet(directory / form.LAYER_FILES / CELL / "0.parquet")
+    transport = kept(
+        layers.filter(pl.col("layer").cast(pl.String()) == "transport"),
+        thread=pl.col("end_thread"),
+        running_ns=pl.col("end_ns") - pl.col("begin_ns"),
+    )
+    path = directory / form.SCHEDULER / CELL / "0.parquet"
+    path.parent.mkdir(parents=True)
+    form.write_scheduler(pl.concat([transport, computation]), path)
+    first = next(each for each in scheduling([open_campaign(directory)]) if each.edge == FIRST)
+    assert first.whole.messages == 30
+    (in_node,) = first.in_node
+    assert (in_node.stays, in_node.known) == (30, 30)
+    assert in_node.running_ns == pytest.approx(IN_NODE_NS)
