@@ -125,8 +125,8 @@ def warnings_of(listener: Listener, figures: Figures, name: str) -> list[str]:
         warnings.append(f"{figures.untimed:,} messages don't say when they were sent, so they have no age")
     if _is_on_another_clock(figures.header_age):
         warnings.append(
-            "header.stamp is more than an hour away from the wall clock: its times are simulated or recorded, "
-            "so the age by it is none"
+            "header.stamp is more than an hour away from the wall clock: its times are simulated or recorded,"
+            " so the age by it is none"
         )
     return warnings
 
