@@ -43,6 +43,8 @@ NO_THRESHOLDS = {
     "stats.interval.bootstrap": {"BINS_MAX"},
     "stats.verdict.causes": {"NS_PER_S"},
     "stats.cell.cell_estimates": {"INFINITE_NS"},
+    "stats.program.endpoints": {"FOREVER_NS"},
+    "stats.program.ros1": {"LENGTH_BYTES"},
     "stats.program.heard": {"ENCAPSULATION_BYTES", "NS_PER_S", "INVALID_NS"},
     "stats.program.messages": {"UNKNOWN_NS", "NOT_ONE", "SEVERAL"},
     "stats.trial.rows": {
