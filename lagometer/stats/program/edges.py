@@ -92,7 +92,7 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
         else:
             joined.append(join(take, stamped, clock))
     messages, sizes = samples_sent(stamped, logs, clock)
-    sizes |= ros1.sizes | contents.sizes
+    sizes = {**sizes, **ros1.sizes, **contents.sizes}
     edges = []
     labels = _labels(names, writes, joined)
     for reader in joined:

@@ -170,9 +170,9 @@ def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
     call_mask = endpoint.calls(log)
     if endpoint.by_rmw:
         own = log.calls[call_mask]
-        times = (own[name].astype(np.int64) for name in ("begin_ns", "end_ns"))
+        begin_ns, end_ns = own["begin_ns"].astype(np.int64), own["end_ns"].astype(np.int64)
         nothing = np.zeros(0, dtype=np.uint64)
-        return Takes(endpoint, *times, own["cpu_end"], own["result"].copy(), nothing, nothing)
+        return Takes(endpoint, begin_ns, end_ns, own["cpu_end"], own["result"].copy(), nothing, nothing)
     of_roscpp = np.flatnonzero(call_mask & (log.calls["connection"] != 0))
     own_keys = call_mask[log.owners]
     key_mask, content_mask = (
