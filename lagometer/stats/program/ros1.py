@@ -206,7 +206,7 @@ def _arrivals(
 def _by_address(published: Sequence[Published], *, is_object: bool) -> Mapping[int, list[Published]]:
     by_address: dict[int, list[Published]] = defaultdict(list)
     for call in published:
-        if call.is_object == is_object:
+        if call.address and call.is_object == is_object:  # without an address nobody subscribed
             by_address[call.address].append(call)
     return by_address
 
