@@ -236,6 +236,7 @@ using FastWriteHandle = uint32_t(void*, void*, const void*);
 using FastWriteParameters = bool(void*, void*, void*);
 using FastWriteAt = uint32_t(void*, void*, const void*, const void*);
 using FastTake = uint32_t(void*, void*, void*, int32_t, uint16_t, uint16_t, uint16_t);
+using FastTakeInstance = uint32_t(void*, void*, void*, int32_t, const void*, uint16_t, uint16_t, uint16_t);
 using FastTakeNext = uint32_t(void*, void*, void*);
 using FastWait = uint32_t(const void*, void*, uint64_t);
 
@@ -251,6 +252,11 @@ using FastWait = uint32_t(const void*, void*, uint64_t);
   LAGOMETER_DDS                                                                           \
   "10DataReader4takeERNS1_18LoanableCollectionERNS1_16LoanableSequenceINS1_10SampleInfoE" \
   "St17integral_constantIbLb1EEEEittt"
+#define LAGOMETER_OF_INSTANCE                                                                               \
+  "ERNS1_18LoanableCollectionERNS1_16LoanableSequenceINS1_10SampleInfoESt17integral_constantIbLb1EEEEiRKNS" \
+  "_8fastrtps4rtps16InstanceHandle_tEttt"
+#define LAGOMETER_TAKE_INSTANCE LAGOMETER_DDS "10DataReader13take_instance" LAGOMETER_OF_INSTANCE
+#define LAGOMETER_TAKE_NEXT_INSTANCE LAGOMETER_DDS "10DataReader18take_next_instance" LAGOMETER_OF_INSTANCE
 #define LAGOMETER_TAKE_NEXT LAGOMETER_DDS "10DataReader16take_next_sampleEPvPNS1_10SampleInfoE"
 #define LAGOMETER_WAIT "_ZNK8eprosima7fastdds3dds7WaitSet4waitERSt6vectorIPNS1_9ConditionESaIS5_EENS_8fastrtps6Time_tE"
 
@@ -264,6 +270,12 @@ LAGOMETER_PROBE uint32_t fast_write_at_rtps(void* writer, void* data, const void
                                             const void* time) __asm__(LAGOMETER_WRITE_AT_RTPS_TIME);
 LAGOMETER_PROBE uint32_t fast_take(void* reader, void* data, void* infos, int32_t most, uint16_t sample_states,
                                    uint16_t view_states, uint16_t instance_states) __asm__(LAGOMETER_TAKE);
+LAGOMETER_PROBE uint32_t fast_take_instance(void* reader, void* data, void* infos, int32_t most, const void* instance,
+                                            uint16_t sample_states, uint16_t view_states,
+                                            uint16_t instance_states) __asm__(LAGOMETER_TAKE_INSTANCE);
+LAGOMETER_PROBE uint32_t fast_take_next_instance(void* reader, void* data, void* infos, int32_t most,
+                                                 const void* before, uint16_t sample_states, uint16_t view_states,
+                                                 uint16_t instance_states) __asm__(LAGOMETER_TAKE_NEXT_INSTANCE);
 LAGOMETER_PROBE uint32_t fast_take_next(void* reader, void* data, void* info) __asm__(LAGOMETER_TAKE_NEXT);
 LAGOMETER_PROBE uint32_t fast_wait(const void* set, void* active, uint64_t longest) __asm__(LAGOMETER_WAIT);
 
@@ -290,6 +302,16 @@ uint32_t fast_take(void* reader, void* data, void* infos, int32_t most, uint16_t
                    uint16_t instance_states) {
   LAGOMETER_THROUGH(LAGOMETER_TAKE, Call::api_take, if_ok, FastTimes{infos}, FastTake, reader, data, infos, most,
                     sample_states, view_states, instance_states);
+}
+uint32_t fast_take_instance(void* reader, void* data, void* infos, int32_t most, const void* instance,
+                            uint16_t sample_states, uint16_t view_states, uint16_t instance_states) {
+  LAGOMETER_THROUGH(LAGOMETER_TAKE_INSTANCE, Call::api_take, if_ok, FastTimes{infos}, FastTakeInstance, reader, data,
+                    infos, most, instance, sample_states, view_states, instance_states);
+}
+uint32_t fast_take_next_instance(void* reader, void* data, void* infos, int32_t most, const void* before,
+                                 uint16_t sample_states, uint16_t view_states, uint16_t instance_states) {
+  LAGOMETER_THROUGH(LAGOMETER_TAKE_NEXT_INSTANCE, Call::api_take, if_ok, FastTimes{infos}, FastTakeInstance, reader,
+                    data, infos, most, before, sample_states, view_states, instance_states);
 }
 uint32_t fast_take_next(void* reader, void* data, void* info) {
   LAGOMETER_THROUGH(LAGOMETER_TAKE_NEXT, Call::api_take, if_ok, FastTime{info}, FastTakeNext, reader, data, info);

@@ -126,7 +126,7 @@ def warnings_of(listener: Listener, figures: Figures, name: str) -> list[str]:
     if _is_on_another_clock(figures.header_age):
         warnings.append(
             "header.stamp is more than an hour away from the wall clock: its times are simulated or recorded,"
-            " so the age by it is none"
+            " so the age by it has no meaning"
         )
     return warnings
 

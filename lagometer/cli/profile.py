@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from lagometer.summary.layers import LayerTable, ProbeCost
     from lagometer.summary.scheduling_data import CellScheduling
 
-PROBED, PLAIN = "layers", "plain"  # the two campaigns of a pair
+# The campaigns of a pair: with the probes, without, and with the scheduler's record in addition.
+PROBED, PLAIN, RECORDED = "layers", "plain", "scheduler"
 
 
 def command(
@@ -62,15 +64,15 @@ def command(
     duration: one_cell.Duration = "2s",
     warmup: one_cell.Warmup = "300ms",
     pairs: Annotated[
-        int, option("pairs", "N", "Number of trial pairs, one with the probes and one without.")
+        int, option("pairs", "N", "Number of trial pairs, with the probes and without (see above).")
     ] = 6,
     out: Annotated[Path | None, option("out", "DIR", "Keep the campaigns in this folder.")] = None,
     json: JsonFlag = False,
 ) -> int:
     """Say in which layer of the middleware the time of one cell goes, and what the probes themselves cost.
 
-    Each pair of trials has one with the probes (and the scheduler recorded, where the kernel allows it), and
-    one without, in random order. What lies between two layers is shown as unattributed.
+    Each pair has a trial with the probes and one without, in random order, and, where the kernel allows it, a
+    third one that also records the scheduler. What lies between two layers is shown as unattributed.
 
     Example: lagometer profile cyclonedds --payload 64KB --rate 100Hz
 
@@ -93,32 +95,48 @@ def _profile(options: dict[str, Any], directory: Path, pairs: int, as_json: bool
     if directory.is_dir() and any(directory.iterdir()):
         raise BadInput("is not empty", where=str(directory), hint="name a new folder with --out")
     order = random.Random(0)
-    campaign_pairs: list[tuple[Campaign, Campaign]] = []
+    not_recorded = _why_not_recorded()
+    by_side: dict[str, list[Campaign]] = {PROBED: [], PLAIN: []}
+    if not_recorded is None:
+        by_side[RECORDED] = []
     for pair in range(pairs):
-        sides = [PROBED, PLAIN]
+        sides = list(by_side)
         order.shuffle(sides)
         try:
-            campaigns = {
-                side: _carried_out(options, directory / f"pair-{pair + 1}", side, pair) for side in sides
-            }
+            for side in sides:
+                by_side[side].append(_carried_out(options, directory / f"pair-{pair + 1}", side, pair))
         except Interrupted:
             return Interrupted.exit_code
-        campaign_pairs.append((campaigns[PROBED], campaigns[PLAIN]))
-    tables = layer_tables([probed for probed, _ in campaign_pairs])
-    cost = probe_cost(campaign_pairs)
-    shares = scheduling([probed for probed, _ in campaign_pairs])
-    calls = probed_calls([probed for probed, _ in campaign_pairs])
+    tables = layer_tables(by_side[PROBED])
+    cost = probe_cost([*zip(by_side[PROBED], by_side[PLAIN], strict=True)])
+    recorded = by_side.get(RECORDED, [])
+    recorder = probe_cost([*zip(recorded, by_side[PROBED], strict=False)])
+    shares, calls = scheduling(recorded), probed_calls(recorded)
+    if not_recorded is not None:
+        calls = replace(calls, absent=f"{calls.absent}: {not_recorded}")
     with result_told_by_exit_code():
         if as_json:
-            scheduled = {"scheduling": [share.model_dump() for share in shares]}
-            print_json({**_as_json(tables, cost), **_calls_as_json(calls), **scheduled})
+            document = {**_as_json(tables, cost), **_recorder_as_json(recorder), **_calls_as_json(calls)}
+            print_json({**document, "scheduling": [share.model_dump() for share in shares]})
         else:
             _render(tables, shares, cost)
+            _render_recorder(recorder, not_recorded)
             _render_calls(calls)
-    all_valid = all(
-        bool(campaign.cells["valid"].all()) for campaign_pair in campaign_pairs for campaign in campaign_pair
-    )
+    campaigns = [campaign for side_campaigns in by_side.values() for campaign in side_campaigns]
+    all_valid = all(bool(campaign.cells["valid"].all()) for campaign in campaigns)
     return 0 if all_valid and tables else TrialsFailed.exit_code
+
+
+def _why_not_recorded() -> str | None:
+    """Why the kernel's scheduler can't be recorded here; None if it can."""
+    from lagometer.agent.observe.scheduler import unavailable
+    from lagometer.errors import SetupMissing
+    from lagometer.installation import scheduler_path
+
+    try:
+        return unavailable(str(scheduler_path()))
+    except SetupMissing as error:
+        return str(error)
 
 
 def _carried_out(options: dict[str, Any], directory: Path, side: str, pair: int) -> Campaign:
@@ -128,10 +146,11 @@ def _carried_out(options: dict[str, Any], directory: Path, side: str, pair: int)
     from lagometer.store.reader import open_campaign
     from lagometer.study import discover_adapters, expand, study_from_mapping
 
-    layers = "on" if side == PROBED else "off"
-    # A different seed for each pair: both trials of a pair send the same messages from the same addresses.
+    layers = "off" if side == PLAIN else "on"
+    scheduler = "on" if side == RECORDED else "off"
+    # A different seed for each pair: all trials of a pair send the same messages from the same addresses.
     mapping = study_of_one_cell(
-        "profile", options, layers=layers, scheduler=layers, machine_floor="off", seed=str(pair + 1)
+        "profile", options, layers=layers, scheduler=scheduler, machine_floor="off", seed=str(pair + 1)
     )
     study = study_from_mapping(mapping, "command line")
     adapters = discover_adapters(study.options)
@@ -162,6 +181,30 @@ def _as_json(tables: list[LayerTable], cost: ProbeCost) -> dict[str, Any]:
         "probe_cost_within_bounds": cost.within_bounds,
     }
     return {**first, **asdict(cost), **bounds, "edges": edges}
+
+
+def _recorder_as_json(recorder: ProbeCost) -> dict[str, Any]:
+    """What recording the scheduler costs in addition to the probes; null if it was not recorded."""
+    return {
+        "scheduler_cost_ns": recorder.probe_cost_ns,
+        "scheduler_cost_pairs_ns": recorder.probe_cost_pairs_ns,
+        "scheduler_cost_share": recorder.probe_cost_share,
+    }
+
+
+def _render_recorder(recorder: ProbeCost, not_recorded: str | None) -> None:
+    """Prints the same."""
+    if not_recorded is not None:
+        text = f"the scheduler's record is not available: {not_recorded}"
+    elif recorder.probe_cost_ns is None:
+        text = "the scheduler's record: its cost is not known, since a trial of each pair is not valid"
+    else:
+        share = f" ({recorder.probe_cost_share:+.1%})" if recorder.probe_cost_share else ""
+        text = (
+            f"recording the scheduler costs {_signed(recorder.probe_cost_ns)}{share} in addition; its share "
+            "and the kernel's calls are those of trials of their own"
+        )
+    output_console().print(text, markup=False, soft_wrap=True)
 
 
 def _calls_as_json(calls: SeenCalls) -> dict[str, Any]:

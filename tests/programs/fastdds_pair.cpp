@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A publisher or a subscriber as a user of Fast DDS writes one; it knows nothing of lagometer.
 //   fastdds_pair publish COUNT PERIOD_MS BYTES [async: and with a time] (8 bytes or more) · fastdds_pair subscribe
-//   COUNT [collection]
+//   COUNT [collections | instances]
 // Each ends when it has sent or taken COUNT messages. A message begins with the time, as a std_msgs/Header does.
 #include <cstdlib>
 #include <cstring>
@@ -79,7 +79,22 @@ int publish(Publisher* publisher, Topic* topic, int count, int period_ms, size_t
   return 0;
 }
 
-int subscribe(Subscriber* subscriber, Topic* topic, int count, bool takes_collections) {
+/// Takes what is there, in collections: of the whole topic, or of its first instance.
+int take_some(DataReader* reader, bool by_instance) {
+  LoanableSequence<Bytes> data;
+  SampleInfoSeq infos;
+  const auto take = [&] {
+    return by_instance ? reader->take_next_instance(data, infos, 8) : reader->take(data, infos, 8);
+  };
+  int taken = 0;
+  while (take() == ReturnCode_t::RETCODE_OK) {
+    for (int at = 0; at < infos.length(); ++at) taken += infos[at].valid_data;
+    reader->return_loan(data, infos);
+  }
+  return taken;
+}
+
+int subscribe(Subscriber* subscriber, Topic* topic, int count, const std::string& how) {
   DataReaderQos qos = DATAREADER_QOS_DEFAULT;
   qos.reliability().kind = RELIABLE_RELIABILITY_QOS;
   qos.durability().kind = TRANSIENT_LOCAL_DURABILITY_QOS;
@@ -91,13 +106,8 @@ int subscribe(Subscriber* subscriber, Topic* topic, int count, bool takes_collec
   for (int taken = 0; taken < count;) {
     ConditionSeq active;
     if (waitset.wait(active, {20, 0}) != ReturnCode_t::RETCODE_OK) return 1;
-    if (takes_collections) {
-      LoanableSequence<Bytes> data;
-      SampleInfoSeq infos;
-      while (reader->take(data, infos, 8) == ReturnCode_t::RETCODE_OK) {
-        for (int at = 0; at < infos.length(); ++at) taken += infos[at].valid_data;
-        reader->return_loan(data, infos);
-      }
+    if (!how.empty()) {
+      taken += take_some(reader, how == "instances");
     } else {
       Bytes bytes;
       SampleInfo info;
@@ -117,5 +127,6 @@ int main(int count, char** words) {
   if (std::string(words[1]) == "publish")
     return publish(participant->create_publisher(PUBLISHER_QOS_DEFAULT), topic, messages, std::atoi(words[3]),
                    static_cast<size_t>(std::atoi(words[4])), count > 5);
-  return subscribe(participant->create_subscriber(SUBSCRIBER_QOS_DEFAULT), topic, messages, count > 3);
+  return subscribe(participant->create_subscriber(SUBSCRIBER_QOS_DEFAULT), topic, messages,
+                   count > 3 ? words[3] : "");
 }

@@ -96,11 +96,10 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("how", ["", "asynchronous"])
+@pytest.mark.parametrize(("how", "takes"), [("", ""), ("asynchronous", "collections"), ("", "instances")])
 def test_a_program_of_fast_dds_is_followed_through_shared_memory(
-    build: Path, tmp_path: Path, pair: Path, how: str
+    build: Path, tmp_path: Path, pair: Path, how: str, takes: str
 ) -> None:
-    takes = "collections" if how else ""
     script = f"{pair} subscribe 50 {takes} & {pair} publish 50 5 1000 {how}; wait"
     told = probed(tmp_path, script, "--name", "pair")
     (edge,) = told["edges"]
