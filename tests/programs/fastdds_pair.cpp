@@ -127,6 +127,5 @@ int main(int count, char** words) {
   if (std::string(words[1]) == "publish")
     return publish(participant->create_publisher(PUBLISHER_QOS_DEFAULT), topic, messages, std::atoi(words[3]),
                    static_cast<size_t>(std::atoi(words[4])), count > 5);
-  return subscribe(participant->create_subscriber(SUBSCRIBER_QOS_DEFAULT), topic, messages,
-                   count > 3 ? words[3] : "");
+  return subscribe(participant->create_subscriber(SUBSCRIBER_QOS_DEFAULT), topic, messages, count > 3 ? words[3] : "");
 }
