@@ -10,6 +10,8 @@ smoke := $(if $(SMOKE),--smoke)
 # ADAPTERS=all: also the packages of the middleware that the default set-up leaves out, and the study of them all.
 rack := $(if $(filter all,$(ADAPTERS)),--rack --rust)
 study := $(if $(rack),rack,quick)
+# What crosses a network, beside tests/integration/network.
+network_tests := hosts emulated_hosts devices capture bridges bridge_programs security security_bridges
 
 help: ## this table
 	@sed -n 's/^\([a-z -]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || sed -n 's/:.*## /	/p' Makefile
@@ -74,9 +76,9 @@ truth: ## the bounds of one clock's offset to another hold, over 600 estimates w
 	@tools/setup --test
 	@$(python) benchmarks/truth.py $(smoke)
 
-network: ## every emulated link that ships is measured, and hosts behind a real sshd in all that can go wrong; as root
+network: ## all emulated links and hosts, a real sshd, devices, captures, bridges, security; names what it skips; as root
 	@tools/setup --test
-	@LAGOMETER_LONG=1 $(python) -m pytest tests/integration/network
+	@LAGOMETER_LONG=1 $(python) -m pytest tests/integration/network $(network_tests:%=tests/integration/campaign/test_%.py)
 
 witness: ## delays are found in their layer, and packets agree; rewrites docs/methodology/witness.md (SMOKE=1: short)
 	@tools/setup --test

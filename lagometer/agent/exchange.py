@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lagometer.agent.kernel_stamps import BESIDE_BYTES, UNKNOWN, KernelStamps, stamp_of, wish_for_stamps
+from lagometer.agent.pulled import PullWatch
 
 _QUESTION, _ANSWER = b"lag?", b"lag!"
 # Type, number, received and answered on the clock of the agent that answers, how long the question had
@@ -44,6 +45,7 @@ class ClockExchange:
             self._socket.close()
             raise OSError(error.errno, f"address {address} of this host: {error.strerror}") from error
         self._kernel = kernel or KernelStamps()
+        self._pull = PullWatch()
         wish_for_stamps(self._socket)  # otherwise datagrams come without stamps
         self._selector = selector
         self._selector.register(self._socket, selectors.EVENT_READ, self.hear)
@@ -59,6 +61,7 @@ class ClockExchange:
     def ask(self, peers: Sequence[Peer]) -> None:
         """Asks each peer once. Skips what can't be sent now."""
         self._kernel.look()
+        self._pull.look()
         for name, address, port in peers:
             self._number += 1
             while len(self._awaited) >= AWAITED_MAX:
@@ -96,6 +99,11 @@ class ClockExchange:
     def waits(self) -> bool:
         """Whether an answer is still outstanding."""
         return bool(self._awaited)
+
+    @property
+    def pulled_ppm(self) -> float:
+        """The fastest that this host's clock was pulled between two questions."""
+        return self._pull.most_ppm
 
     def taken(self) -> list[Stamps]:
         """Returns the results since the last call."""

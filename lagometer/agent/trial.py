@@ -170,7 +170,8 @@ class HostTrial:
         if clocks is not None and clocks.waits and time.monotonic_ns() < deadline_ns:
             self._due.append((time.monotonic_ns() + LOOK_NS, partial(self._await_answers, deadline_ns)))
             return
-        self._send({"event": "exchanged", "stamps": clocks.taken() if clocks is not None else []}, None)
+        stamps, pulled_ppm = (clocks.taken(), clocks.pulled_ppm) if clocks is not None else ([], 0.0)
+        self._send({"event": "exchanged", "stamps": stamps, "pulled_ppm": pulled_ppm}, None)
 
     def go(self, workers: Sequence[int], at_ns: int, phases: Mapping[str, int], late: bool) -> None:
         """Makes workers begin at a time on this host's clock. The first call also schedules the observations.

@@ -110,6 +110,8 @@ def _render(explanation: Explanation, console: Console, marks: Sequence[str]) ->
     console.print(names, markup=False, style="bold", soft_wrap=True)
     summary_lines = [*quantity_lines(explanation.comparison), cost_line(explanation.comparison)]
     console.print("; ".join(summary_lines), markup=False, soft_wrap=True)
+    for note in explanation.comparison.notes:
+        console.print(f"  {note}", markup=False, soft_wrap=True)
     if explanation.comparison.verdict in (NO_DIFFERENCE, NOT_COMPARABLE):
         warning = "no difference between these cells is shown: the following may be chance"
         console.print(warning, style="yellow", soft_wrap=True)

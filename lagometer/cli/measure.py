@@ -78,7 +78,7 @@ def _measure(mapping: dict[str, Any], directory: Path, as_json: bool, kept: bool
     if not expansion.cells:
         excluded = expansion.excluded[0]
         raise NothingRunnable(excluded.reason, where=excluded.cell, hint=" ".join(excluded.instead))
-    refuse_misnamed(adapters[name] for name in dict.fromkeys(expansion.cells[0].adapters))
+    refuse_misnamed(expansion.cells, adapters)
     assignment = Assignment(study, expansion.cells, expansion.excluded, adapters, directory)
     if not as_json:
         return carry_out(assignment, report=False, as_json=False, kept=kept)

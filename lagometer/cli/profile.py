@@ -145,6 +145,7 @@ def _carried_out(options: dict[str, Any], directory: Path, side: str, pair: int)
     from lagometer.run.campaign import Assignment, CampaignRun
     from lagometer.store.reader import open_campaign
     from lagometer.study import discover_adapters, expand, study_from_mapping
+    from lagometer.study.adapters import refuse_misnamed
 
     layers = "off" if side == PLAIN else "on"
     scheduler = "on" if side == RECORDED else "off"
@@ -158,6 +159,7 @@ def _carried_out(options: dict[str, Any], directory: Path, side: str, pair: int)
     if not expansion.cells:
         excluded = expansion.excluded[0]
         raise NothingRunnable(excluded.reason, where=excluded.cell, hint=" ".join(excluded.instead))
+    refuse_misnamed(expansion.cells, adapters)
     campaign_directory = directory / side
     campaign_directory.parent.mkdir(parents=True, exist_ok=True)
     CampaignRun(

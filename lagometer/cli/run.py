@@ -75,6 +75,7 @@ def command(
     """
     from lagometer.run.campaign import Assignment
     from lagometer.study import discover_adapters, expand, load_study
+    from lagometer.study.adapters import refuse_misnamed
     from lagometer.study.matrix import select as selected
     from lagometer.study.matrix import select_excluded
 
@@ -92,6 +93,7 @@ def command(
         max_s=_seconds(max_time),
     )
     check_cells(limits, [cell.id for cell in assignment.cells])
+    refuse_misnamed(assignment.cells, adapters)
     return carry_out(assignment, limits, strict, report=report, as_json=json, wide=wide)
 
 

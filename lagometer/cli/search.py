@@ -68,6 +68,7 @@ def command(
     """
     from lagometer.run.search.searching import RateSearch, rateless
     from lagometer.study import discover_adapters, expand, load_study
+    from lagometer.study.adapters import refuse_misnamed
     from lagometer.study.matrix import select as selected
 
     loaded = rateless(load_study(study))
@@ -76,6 +77,7 @@ def command(
     if not cells:
         raise NothingRunnable("no cell to search in", where=str(study), hint="`lagometer plan` says why")
     bounds = _bounds(loaded, low, high, precision, repeats)
+    refuse_misnamed(cells, adapters)
     search = RateSearch(loaded, adapters, bounds, _option("--loss", loss, _share), cells)
     directory = out if out is not None else DEFAULT_FOLDER / f"{loaded.name}-search"
     return _carry_out(search, cells, directory, _settings(loaded, bounds, loss), json)

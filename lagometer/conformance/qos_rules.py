@@ -156,9 +156,10 @@ def _ownership(offered: str, requested: str) -> Policy:
 
 
 def _partition(offered: tuple[str, ...], requested: tuple[str, ...]) -> Policy:
-    """Names match by wildcards on either side, but two wildcards do not match each other."""
+    """Names match by wildcards on either side, but two names with wildcards never do (2.2.3.13), not even
+    equal ones."""
     shared = any(
-        offered_name == requested_name
+        (offered_name == requested_name and not _is_wild(offered_name))
         or (not _is_wild(requested_name) and fnmatch.fnmatchcase(requested_name, offered_name))
         or (not _is_wild(offered_name) and fnmatch.fnmatchcase(offered_name, requested_name))
         for offered_name in offered

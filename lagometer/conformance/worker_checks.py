@@ -10,12 +10,20 @@ from typing import Any, get_args
 
 from lagometer.conformance.asks import USUAL_DEPTH
 from lagometer.conformance.bench import Subject
-from lagometer.conformance.findings import Findings
+from lagometer.conformance.findings import NOT_JUDGED, Findings
 from lagometer.conformance.pubsub import PubSub
 from lagometer.run.campaign import Assignment, CampaignRun
 from lagometer.store.reader import Campaign, open_campaign
 from lagometer.study import discover_adapters, expand, study_from_mapping
 from lagometer.study.sidecar import Stamp
+
+# Two hosts made from namespaces: nothing but their network joins them, not even /dev/shm.
+HOSTS: dict[str, dict[str, object]] = {
+    "sender": {"launcher": "netns"},
+    "receiver": {"launcher": "netns", "runs": "sink"},
+}
+# Reasons of a trial that had no such hosts; the adapter is not to blame.
+NO_HOSTS = ("agent-lost", "launch-failed")
 
 
 def check_output(subject: Subject, findings: Findings) -> None:
@@ -40,6 +48,23 @@ def check_output(subject: Subject, findings: Findings) -> None:
         if valid:
             wrong = wrong_stamps(dispatch, abilities.stamps.get(dispatch, ()), brought)
             findings.judge(f"messages have the stamps that `stamps` lists, by {dispatch}", not wrong, wrong)
+    if subject.adapter.sidecar.scope == "network":
+        _check_hosts(subject, findings)
+
+
+def _check_hosts(subject: Subject, findings: Findings) -> None:
+    """What the scope `network` promises: messages reach another host."""
+    name = "messages go from one host to another, by the scope `network`"
+    dispatch = subject.adapter.sidecar.abilities.dispatch[0]
+    load = {"workload": "pipeline-2", "rate": "20Hz"}
+    rows, problems, _ = _trial(subject, dispatch, load, HOSTS)
+    reasons = sorted({reason for row in rows for reason in row["reasons"]})
+    if problems or any(reason.startswith(NO_HOSTS) for reason in reasons):
+        findings.skip(name, f"{NOT_JUDGED}{'; '.join(problems or reasons)}")
+        return
+    arrived = sum(int(row["n"]) for row in rows)
+    hint = 'if they reach only processes of the same host, declare `"scope": "host"`'
+    findings.judge(name, arrived > 0, f"{'; '.join(reasons) or 'nothing arrived'}: {hint}")
 
 
 def wrong_stamps(dispatch: str, listed: Collection[str], brought: Collection[str]) -> str:
@@ -69,10 +94,13 @@ def check_services(subject: Subject, findings: Findings) -> None:
 
 
 def _trial(
-    subject: Subject, dispatch: str, load: dict[str, str] | None = None
+    subject: Subject,
+    dispatch: str,
+    load: dict[str, str] | None = None,
+    hosts: dict[str, dict[str, object]] | None = None,
 ) -> tuple[list[dict[str, Any]], list[str], tuple[str, ...]]:
     """Runs one short trial; returns its rows of cells.parquet, why there are none, and the stamps that its
-    messages have in addition to *taken* and *handled*."""
+    messages have in addition to *taken* and *handled*. hosts: where it runs, if not on this one."""
     abilities = subject.adapter.sidecar.abilities
     placement = "single-process" if subject.within_process else "process-per-node"
     if load is None:
@@ -87,7 +115,7 @@ def _trial(
             "duration": "400ms",
             "warmup": "100ms",
             "drain": "200ms",
-            "discovery_timeout": "20s",
+            "discovery_timeout": "10s" if hosts else "20s",
             "trials": "1",
             "machine_floor": "off",
             "matrix": {
@@ -99,8 +127,9 @@ def _trial(
                 "type": "bytes" if "bytes" in abilities.types else abilities.types[0],
                 "placement": placement,
                 **depth_limit,
-                "network": subject.network,
+                "network": "host" if hosts else subject.network,
             },
+            **({"hosts": hosts} if hosts else {}),
             **({"options": {subject.name: dict(subject.options)}} if subject.options else {}),
         },
         "lagometer conformance",

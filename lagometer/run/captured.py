@@ -32,6 +32,7 @@ FIELDS = (
 # Submessages by their id (DDSI-RTPS 2.3, table 9.13).
 ACKNACK, HEARTBEAT, GAP, NACK_FRAGMENTS, HEARTBEAT_FRAGMENT = 0x06, 0x07, 0x08, 0x12, 0x13
 DATA, DATA_FRAGMENT = 0x15, 0x16
+SEALED_BODY = 0x30  # one or more submessages, encrypted (DDS Security 1.1, 7.3.6.2)
 # Those that name their writer, and how many sequence numbers tshark reports for each.
 SEQUENCES = {
     ACKNACK: 1,
@@ -44,6 +45,13 @@ SEQUENCES = {
 }
 BUILT_IN = 0xC0  # the two highest bits of the kind of a middleware's own entity (9.3.1.2)
 USER_DATA, DISCOVERY, CONTROL, OTHER = "data_bytes", "discovery_bytes", "control_bytes", "other_bytes"
+SEALED = "sealed"  # encrypted, so it may be any of these
+# What nobody can tell if packets of the measure phase are, and if packets before it are.
+BY_PURPOSE = (
+    *(USER_DATA, DISCOVERY, CONTROL, OTHER),
+    *("data", "fragments", "heartbeats", "acknacks", "resent"),
+)
+STARTUP = "startup_discovery_bytes"
 
 
 class CaptureError(Exception):
@@ -68,7 +76,8 @@ class Submessage:
 @dataclass(frozen=True)
 class Packet:
     """One frame. time_ns: on CLOCK_REALTIME of its host; reassembled_in: for an IP fragment, the frame that
-    completes the packet; submessages: None if RTPS is present and can't be decoded."""
+    completes the packet; submessages: None if RTPS is present and can't be decoded; sealed: whether some are
+    encrypted, so that nobody can tell what they are for."""
 
     number: int
     time_ns: int
@@ -79,21 +88,31 @@ class Packet:
     reassembled_in: int
     participant: str
     submessages: tuple[Submessage, ...] | None = ()
+    sealed: bool = False
+
+    @property
+    def sender(self) -> str:
+        """The participant that sent it; a signed message names it twice."""
+        return self.participant.partition(",")[0]
 
 
 @dataclass
 class _Window:
-    """What is counted between two times."""
+    """What is counted between two times. sealed, sealed_before: encrypted packets of unknown purpose in the
+    window, and before it."""
 
     counts: Counter[str] = field(default_factory=Counter)
     rtps: int = 0
     unclear: int = 0
+    sealed: int = 0
+    sealed_before: int = 0
 
 
-def wire_counts(outcome: TrialOutcome) -> tuple[dict[str, int], tuple[str, ...]]:
+def wire_counts(outcome: TrialOutcome, encrypts: bool) -> tuple[dict[str, int], tuple[str, ...]]:
     """Returns the counts of all hosts together, by the names of `WIRE_COUNTS`, and warnings.
 
-    Empty if no packets were captured, or if they can't be counted; a warning then says why.
+    encrypts: whether messages of the workload are encrypted, of any topic. Empty if no packets were captured,
+    or if they can't be counted; a warning then says why. Counts that encrypted packets hide are left out.
     """
     hosts = [host for host in outcome.hosts if host.captured is not None and host.packets is not None]
     if not hosts or len(hosts) < len(outcome.hosts) or not outcome.measure_end_ns:
@@ -101,21 +120,28 @@ def wire_counts(outcome: TrialOutcome) -> tuple[dict[str, int], tuple[str, ...]]
     if any(link_done(daemon).get("back_end") == USER_SPACE for _, daemon in outcome.links):
         return {}, (f"capture: {PAST}",)
     total: Counter[str] = Counter()
-    untold = False
+    hidden: set[str] = set()
     for host in hosts:
         try:
-            window = _of_host(host, outcome)
+            window = _of_host(host, outcome, encrypts)
         except CaptureError as error:
             return {}, (f"capture: host {host.name}: {error}",)
         total.update(window.counts)
-        untold = untold or window.rtps - window.unclear < TOLD_APART_SHARE * window.rtps
-    counts = {name: total[name] for name in WIRE_COUNTS}
-    if untold:
-        del counts["resent"]
-    return counts, ()
+        hidden.update(_hidden(window))
+    return {name: total[name] for name in WIRE_COUNTS if name not in hidden}, ()
 
 
-def _of_host(host: HostOutcome, outcome: TrialOutcome) -> _Window:
+def _hidden(window: _Window) -> Iterator[str]:
+    """Yields the counts that a window can't tell: zeros there would look like figures."""
+    if window.rtps - window.unclear < TOLD_APART_SHARE * window.rtps:
+        yield "resent"
+    if window.sealed:
+        yield from BY_PURPOSE
+    if window.sealed_before:
+        yield STARTUP
+
+
+def _of_host(host: HostOutcome, outcome: TrialOutcome, encrypts: bool) -> _Window:
     assert host.captured is not None and host.packets is not None
     captured = host.captured
     if captured.dropped is None:
@@ -131,7 +157,7 @@ def _of_host(host: HostOutcome, outcome: TrialOutcome) -> _Window:
     begin_ns, end_ns = outcome.measure_begin_ns + to_wall_ns, outcome.measure_end_ns + to_wall_ns
     if not host.packets.exists():
         raise CaptureError("its file is missing")
-    return counted(sent_here(packets_of(host.packets), captured), begin_ns, end_ns)
+    return counted(sent_here(packets_of(host.packets), captured), begin_ns, end_ns, encrypts)
 
 
 def sent_here(packets: Iterable[Packet], captured: Captured) -> Iterator[Packet]:
@@ -139,22 +165,31 @@ def sent_here(packets: Iterable[Packet], captured: Captured) -> Iterator[Packet]
     return (packet for packet in packets if packet.interface == LOOPBACK or packet.source == captured.address)
 
 
-def counted(packets: Iterable[Packet], begin_ns: int, end_ns: int) -> _Window:
+def counted(packets: Iterable[Packet], begin_ns: int, end_ns: int, encrypts: bool) -> _Window:
     """Counts what was sent from `begin_ns` to `end_ns`, and the bytes of discovery before that."""
     all_packets = list(packets)
     kinds = {packet.number: _kind(packet) for packet in all_packets}
+    # Who does not encrypt messages of the workload encrypts traffic of its own: the keys, when it signs.
+    clear = {packet.sender for packet in all_packets if kinds[packet.number] in (USER_DATA, CONTROL)}
+    kinds |= {
+        packet.number: SEALED if encrypts and packet.sender not in clear else DISCOVERY
+        for packet in all_packets
+        if packet.sealed and kinds[packet.number] in (DISCOVERY, OTHER)
+    }
     window = _Window()
     sent_data: set[tuple[object, ...]] = set()
     for packet in all_packets:
         kind = kinds[packet.number] if not packet.reassembled_in else kinds.get(packet.reassembled_in, OTHER)
         resent = _sent_again(packet, sent_data)
         if packet.time_ns < begin_ns and kind == DISCOVERY:
-            window.counts["startup_discovery_bytes"] += packet.size_bytes
+            window.counts[STARTUP] += packet.size_bytes
+        window.sealed_before += kind == SEALED and packet.time_ns < begin_ns
         if not begin_ns <= packet.time_ns < end_ns:
             continue
+        window.sealed += kind == SEALED
         window.counts["packets"] += 1
         window.counts["bytes"] += packet.size_bytes
-        window.counts[kind] += packet.size_bytes
+        window.counts[OTHER if kind == SEALED else kind] += packet.size_bytes
         window.counts["resent"] += resent
         _count_submessages(packet, window)
     return window
@@ -237,6 +272,7 @@ def packet_of(words: Sequence[str]) -> Packet:
         reassembled_in=int(fields["ip.reassembled_in"] or 0),
         participant=fields["rtps.guidPrefix.src"],
         submessages=_submessages(fields),
+        sealed=SEALED_BODY in _numbers(fields["rtps.sm.id"]),
     )
 
 

@@ -12,6 +12,7 @@ from lagometer.store.observed import Clocks
 from lagometer.study.hosts import Host
 
 PPM = 1e-6
+EVEN = 1.2  # the fastest pull is that of the whole trial, give or take what readings are off by
 
 
 def exchanges(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> tuple[HostExchanges, ...]:
@@ -43,11 +44,11 @@ def _clock(host: HostOutcome) -> str:
 
 def _fastest(host: HostOutcome, study: Host) -> float:
     """Returns by how much a clock may be fast or slow: its oscillator's tolerance, plus the observed
-    correction by NTP."""
-    clocks = _seen(host)
-    if clocks is None or clocks.slewed_ns is None or not _is_pulled(clocks):
-        return study.drift_ppm * PPM
-    return study.drift_ppm * PPM + (abs(clocks.slewed_ns) + clocks.uncertainty_ns) / clocks.elapsed_ns
+    correction by NTP, over the trial or the fastest in it."""
+    clocks, whole = _seen(host), 0.0
+    if clocks is not None and clocks.slewed_ns is not None and _is_pulled(clocks):
+        whole = (abs(clocks.slewed_ns) + clocks.uncertainty_ns) / clocks.elapsed_ns
+    return study.drift_ppm * PPM + max(whole, host.pulled_ppm * PPM)
 
 
 def _seen(host: HostOutcome) -> Clocks | None:
@@ -65,14 +66,16 @@ def slewed(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> list[str]:
     """Returns a warning for each host whose clock was corrected by more than its own drift."""
     warnings = []
     for host in outcome.hosts if any(other.exchanged for other in outcome.hosts) else ():
-        clocks = _seen(host)
-        if clocks is None or not _is_pulled(clocks):
-            continue
-        share_ppm = (clocks.slewed_ns or 0) / clocks.elapsed_ns / PPM
-        if abs(share_ppm) > hosts.get(host.name, Host()).drift_ppm:
+        clocks, whole_ppm = _seen(host), 0.0
+        if clocks is not None and _is_pulled(clocks):
+            whole_ppm = (clocks.slewed_ns or 0) / clocks.elapsed_ns / PPM
+        if max(abs(whole_ppm), host.pulled_ppm) > hosts.get(host.name, Host()).drift_ppm:
+            pull = f"{whole_ppm:+.0f} ppm"
+            if host.pulled_ppm > EVEN * abs(whole_ppm):
+                pull += f" (at times by {host.pulled_ppm:.0f} ppm)"
             warnings.append(
-                f"clock-slewed: the clock of {host.name} was pulled by {share_ppm:+.0f} ppm against the "
-                "hardware's; the bound of one-way figures allows for it"
+                f"clock-slewed: the clock of {host.name} was pulled by {pull} against the hardware's; "
+                "the bound of one-way figures allows for it"
             )
     return warnings
 

@@ -47,7 +47,8 @@ def trial_facts(
     ]
     warnings += builds_for_tests(outcome.workers)
     warnings += slewed(outcome, hosts or {})
-    wire, wire_warnings = wire_counts(outcome)
+    encrypts = any(traffic.security == "encrypt" for traffic in cell.traffic.values())
+    wire, wire_warnings = wire_counts(outcome, encrypts)
     warnings += wire_warnings
     links = [link_done(link) for _, link in outcome.links]
     warnings += [warning for link in links for warning in link_warnings(link)]

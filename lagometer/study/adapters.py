@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -28,6 +29,9 @@ from lagometer.study.adapter import Adapter
 from lagometer.study.sidecar import Sidecar
 from lagometer.study.sidecar_problems import problems_of
 from lagometer.study.stacking import Options, stand
+
+if TYPE_CHECKING:
+    from lagometer.study.cell import Cell
 
 SIDECAR = "adapter.json"
 MISSING = "missing.txt"
@@ -85,13 +89,13 @@ def misnamed(adapter: Adapter) -> str | None:
     or can't be asked. A Python module has no name of its own."""
     if adapter.sidecar.worker == "python":
         return None
-    with tempfile.TemporaryDirectory(prefix="lagometer-") as folder:
-        order = {"do": "load", "library": str(adapter.library), "runtime_directory": folder}
-        try:
-            command = conformance_command(adapter.sidecar.worker)
+    try:
+        command = conformance_command(adapter.sidecar.worker)
+        with tempfile.TemporaryDirectory(prefix="lagometer-") as folder:
+            order = {"do": "load", "library": str(adapter.library), "runtime_directory": folder}
             result = _carried_out(adapter, command, json.dumps(order).encode() + b"\n")
-        except (subprocess.TimeoutExpired, OSError, SetupMissing):
-            return None
+    except (subprocess.TimeoutExpired, OSError, SetupMissing):
+        return None
     answer = _answer(result)
     name = answer.get("name") if isinstance(answer, Mapping) else None
     if not isinstance(name, str) or name == adapter.name:
@@ -102,12 +106,12 @@ def misnamed(adapter: Adapter) -> str | None:
     )
 
 
-def refuse_misnamed(adapters: Iterable[Adapter]) -> None:
-    """Raises BadInput if one has another name in its library than in its sidecar."""
-    for adapter in adapters:
-        wrong = misnamed(adapter)
+def refuse_misnamed(cells: Iterable[Cell], adapters: Mapping[str, Adapter]) -> None:
+    """Raises BadInput if an adapter of these cells has another name in its library than in its sidecar."""
+    for name in dict.fromkeys(name for cell in cells for name in cell.adapters):
+        wrong = misnamed(adapters[name])
         if wrong is not None:
-            raise BadInput(wrong, where=adapter.name)
+            raise BadInput(wrong, where=name)
 
 
 def available_cpus() -> tuple[int, ...]:

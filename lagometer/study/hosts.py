@@ -14,11 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from lagometer.study.devices import Device, read_device
-from lagometer.study.document import Entries, Scalar, Tree
+from lagometer.study.document import Entries, Scalar, Tree, entry_of, read_document
 from lagometer.study.graph import Graph
-from lagometer.study.values import Names, Problems, named_parts, nearest, parsed, scalars, word_parser
+from lagometer.study.values import (
+    Names,
+    Problems,
+    is_null,
+    named_parts,
+    nearest,
+    parsed,
+    scalars,
+    word_parser,
+)
 from lagometer.units import UnitError
 
+KEY = "hosts"
 HERE = "here"
 EMULATED = "netns"
 SSH = "ssh"
@@ -34,7 +44,7 @@ EMULATED_NETWORK = IPv4Address("10.77.0.0")
 EMULATED_MAX = 254
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NAMES = Names(
-    key="hosts",
+    key=KEY,
     a_part="a host",
     taken=(HERE, "where lagometer runs, in a study without hosts"),
     empty="says nothing of the host",
@@ -97,6 +107,36 @@ def parse_hosts(text: str) -> str:
     if len(set(names)) < len(names):
         raise UnitError(f"'{text}' names a host twice")
     return text
+
+
+def hosts_of_study(
+    value: Tree, problems: Problems, lines: dict[str, int | None], folder: Path
+) -> dict[str, Host]:
+    """The key `hosts` of a study: its hosts, or the name of a file that has them.
+
+    folder: tried first for the file, before the working directory. Raises BadInput for an invalid file.
+    """
+    if not isinstance(value, Scalar) or is_null(value):
+        return read_hosts(value, problems, lines)
+    path = next((path for path in (folder / value.text, Path(value.text)) if path.is_file()), None)
+    if path is None:
+        message = f"the file '{value.text}' is neither in {folder} nor in the working directory"
+        problems.add(message, value.line, KEY, "name a file with `hosts:`, or write the hosts under the key")
+        return {}
+    return hosts_of_file(path)
+
+
+def hosts_of_file(path: Path) -> dict[str, Host]:
+    """The hosts of a file that has nothing but `hosts:`. Raises BadInput with every problem."""
+    document, _ = read_document(path)
+    problems = Problems(str(path))
+    for key, _ in document.entries:
+        if key.text != KEY:
+            problems.add(f"unknown key '{key.text}'", key.line, hint="a file of hosts has only `hosts:`")
+    value = entry_of(document, KEY)
+    hosts = read_hosts(value, problems, {}) if value is not None else {}
+    problems.raise_if_any()
+    return hosts
 
 
 def read_hosts(value: Tree, problems: Problems, lines: dict[str, int | None]) -> dict[str, Host]:

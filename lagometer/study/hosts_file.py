@@ -10,12 +10,9 @@ from lagometer.errors import BadInput
 from lagometer.study.adapter import Adapter
 from lagometer.study.adapters import discover_adapters
 from lagometer.study.document import read_document
-from lagometer.study.hosts import Host, read_hosts
+from lagometer.study.hosts import KEY, Host, hosts_of_file
 from lagometer.study.load import load_study
 from lagometer.study.matrix import expand
-from lagometer.study.values import Problems
-
-KEY = "hosts"
 
 
 def load_hosts(path: Path) -> tuple[Mapping[str, Host], Mapping[str, Adapter]]:
@@ -34,9 +31,7 @@ def load_hosts(path: Path) -> tuple[Mapping[str, Host], Mapping[str, Adapter]]:
             name for cell in expand(study, adapters).cells for name in cell.adapters
         )
         return study.hosts, {name: adapters[name] for name in adapter_names}
-    problems = Problems(str(path))
-    hosts = read_hosts(document.entries[0][1], problems, {})
-    problems.raise_if_any()
+    hosts = hosts_of_file(path)
     adapters = discover_adapters()
     return hosts, {
         name: adapter

@@ -21,7 +21,7 @@ from lagometer.study.document import (
 )
 from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, PART, Factor
 from lagometer.study.graph import Graph
-from lagometer.study.hosts import Host, chosen_hosts, read_hosts
+from lagometer.study.hosts import Host, chosen_hosts, hosts_of_study
 from lagometer.study.links import NONE as NO_LINK
 from lagometer.study.links import Link, chosen_links, read_links
 from lagometer.study.load_shape import ContentFile, load_content
@@ -163,7 +163,7 @@ class _Loader:
         if "variants" in entries:
             self._variants = read_variants(entries["variants"], self._problems, self._lines)
         if "hosts" in entries:
-            self._hosts = read_hosts(entries["hosts"], self._problems, self._lines)
+            self._hosts = hosts_of_study(entries["hosts"], self._problems, self._lines, self._folder)
         if "links" in entries:
             self._links = read_links(entries["links"], self._problems, self._lines, self._folder)
         matrix = self._matrix(entries.get("matrix"))

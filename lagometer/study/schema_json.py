@@ -93,9 +93,12 @@ def study_schema() -> dict[str, object]:
 
 
 def _hosts() -> dict[str, object]:
-    """Places where workers run."""
+    """Places where workers run, or the file that has them."""
+    return {"description": NESTED_KEYS["hosts"], "anyOf": [{"type": "string"}, _hosts_by_name()]}
+
+
+def _hosts_by_name() -> dict[str, object]:
     return {
-        "description": NESTED_KEYS["hosts"],
         "type": "object",
         "minProperties": 1,
         "additionalProperties": {

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lagometer.store.format import END_TO_END
 from lagometer.summary.cell_data import Queue
 from lagometer.summary.data import Fastest, Glance, GlanceFigure, GlanceRow, Row
+from lagometer.units import duration_text
 
 OTHERS_NAMED = 3
 
@@ -20,7 +21,9 @@ def answers(glance: Glance | None, rows: Iterable[Row], queues: Iterable[Queue])
     if glance is None:
         return []
     growing = {queue.cell for queue in queues}
-    lost = {row.cell: row.lost_share for row in rows if row.trial is None and row.edge == END_TO_END}
+    whole = {row.cell: row for row in rows if row.trial is None and row.edge == END_TO_END}
+    lost = {cell: row.lost_share for cell, row in whole.items()}
+    bounds_ns = {cell: row.clock_bound_ns or 0.0 for cell, row in whole.items()}
     listed: list[Fastest] = []
     for place, payload_bytes in enumerate(glance.payloads_bytes):
         ranked = sorted(
@@ -34,7 +37,7 @@ def answers(glance: Glance | None, rows: Iterable[Row], queues: Iterable[Queue])
         not_told_apart = [
             " ".join(filter(None, (other.adapter, other.settings)))
             for other, figure in ranked[1:]
-            if _overlap(fastest, figure)
+            if _overlap(fastest, figure) or _within_clocks(fastest, figure, bounds_ns)
         ]
         listed.append(
             Fastest(
@@ -51,18 +54,35 @@ def answers(glance: Glance | None, rows: Iterable[Row], queues: Iterable[Queue])
                 queue_builds_up=fastest.cell in growing,
                 among=len(ranked),
                 not_told_apart=not_told_apart,
-                remarks=_remarks(not_told_apart, lost.get(fastest.cell), fastest.cell in growing),
+                remarks=[
+                    *_of_others(not_told_apart, low is not None),
+                    *_of_clocks(fastest.latency_p50_ns, bounds_ns.get(fastest.cell)),
+                    *_remarks(lost.get(fastest.cell), fastest.cell in growing),
+                ],
             )
         )
     return listed
 
 
-def _remarks(not_told_apart: Sequence[str], lost_share: float | None, queue_builds_up: bool) -> list[str]:
-    remarks = []
+def _of_others(not_told_apart: Sequence[str], has_interval: bool) -> Iterator[str]:
     if not_told_apart:
-        others = ", ".join(not_told_apart[:OTHERS_NAMED])
         more = len(not_told_apart) - OTHERS_NAMED
-        remarks.append(f"the intervals of {others}{f' and {more} more' if more > 0 else ''} overlap with it")
+        others = ", ".join(not_told_apart[:OTHERS_NAMED]) + (f" and {more} more" if more > 0 else "")
+        if has_interval:
+            yield f"the intervals of {others} overlap with it"
+        else:
+            yield f"the clocks are not known well enough to tell it from {others}"
+
+
+def _of_clocks(latency_p50_ns: float, bound_ns: float | None) -> Iterator[str]:
+    """How far off the figure may be, whose two ends have separate clocks."""
+    if bound_ns:
+        below = ", which is more than the figure itself" if latency_p50_ns < bound_ns else ""
+        yield f"its ends have two clocks, whose offset is known to ± {duration_text(bound_ns)}{below}"
+
+
+def _remarks(lost_share: float | None, queue_builds_up: bool) -> list[str]:
+    remarks = []
     if lost_share:
         remarks.append(f"it lost {100.0 * lost_share:.2g} % of its messages")
     if queue_builds_up:
@@ -82,6 +102,14 @@ def _interval(figure: GlanceFigure, name: str) -> tuple[float | None, float | No
         ((interval.low, interval.high) for interval in figure.intervals if interval.figure == name),
         (None, None),
     )
+
+
+def _within_clocks(first: GlanceFigure, other: GlanceFigure, bounds_ns: Mapping[str, float]) -> bool:
+    """Whether two figures without intervals, which would contain them, differ by no more than the bounds of
+    their clocks' offsets."""
+    both_ns = bounds_ns.get(first.cell, 0.0) + bounds_ns.get(other.cell, 0.0)
+    has_intervals = _interval(first, "latency_p50_ns")[0] is not None
+    return not has_intervals and 0.0 <= other.latency_p50_ns - first.latency_p50_ns <= both_ns > 0.0
 
 
 def _overlap(first: GlanceFigure, other: GlanceFigure) -> bool:

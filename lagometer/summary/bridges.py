@@ -16,6 +16,8 @@ from typing import Any
 
 import polars as pl
 
+from lagometer.stats.compare.comparable import clock_bound_ns
+from lagometer.stats.trial.hosts import OFFSET
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
@@ -71,16 +73,27 @@ def _valid(campaign: Campaign, cell: str) -> list[int]:
 
 def _seen(campaign: Campaign, cell: str, trial: int, bridge: tuple[str, str], pairs: Pairs) -> _Seen:
     node, process = bridge
-    stays_ns, shares = pl.Series([], dtype=pl.Int64), []
+    stays_ns = pl.Series([], dtype=pl.Int64)
+    shares: list[float] = []
     try:
         samples = campaign.samples(cell, trial, COLUMNS)
     except CampaignError:
         samples = None
     if samples is not None:
         hops = Hops(samples)
-        stays_ns, shares = _stays(samples, hops, node, pairs), list(_shares(hops, node, pairs))
+        stays_ns = _stays(samples, hops, node, pairs)
+        if _has_one_clock(campaign, cell, trial):
+            shares = list(_shares(hops, node, pairs))
     run_ns, threads, memory = _process(campaign, cell, trial, process, "worker")
     return _Seen(stays_ns, len(stays_ns), shares, run_ns, threads, memory)
+
+
+def _has_one_clock(campaign: Campaign, cell: str, trial: int) -> bool:
+    """Whether times of all nodes may be subtracted from each other; otherwise a share is off by an offset."""
+    if "clock" not in campaign.cells.columns:
+        return True
+    rows = campaign.cells.filter((pl.col("cell") == cell) & (pl.col("trial") == trial))
+    return OFFSET not in rows["clock"].to_list()
 
 
 def _of_program(campaign: Campaign, cell: str, trial: int, process: str, program: Mapping[str, Any]) -> _Seen:
@@ -112,11 +125,13 @@ def _process(
 
 def _added_ns(campaign: Campaign, cell: Mapping[str, Any]) -> float | None:
     """How much longer the median message takes end to end than in the same cell without the bridge; None if
-    that was not measured."""
+    that was not measured, or by two clocks."""
     plain = _without_bridge(cell)
     plain_cells = [each for each in campaign.manifest["cells"] if "bridge" not in each]
     other = next((each for each in plain_cells if _without_bridge(each) == plain), None)
     if other is None:
+        return None
+    if any(clock_bound_ns(campaign, each["id"]) for each in (cell, other)):
         return None
     bridged_ns, plain_ns = (_end_to_end_ns(campaign, each["id"]) for each in (cell, other))
     return None if bridged_ns is None or plain_ns is None else bridged_ns - plain_ns

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import scipy
 
-from lagometer.stats.compare.comparable import factors_of
+from lagometer.stats.compare.comparable import clock_bound_ns, factors_of
 from lagometer.stats.interval.shares import Floats
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
@@ -67,10 +67,13 @@ class FloorChange:
 
 
 def floor_change(a: tuple[Campaign, str], b: tuple[Campaign, str]) -> FloorChange | None:
-    """None unless both cells use one middleware and a bare transport did the work of each.
+    """None unless both cells use one middleware, a bare transport did the work of each, and one clock
+    measured it.
 
     a, b: a campaign and one of its cells.
     """
+    if any(clock_bound_ns(*side) for side in (a, b)):
+        return None  # ratios of figures that are known to a bound alone
     factors = [factors_of(*side) for side in (a, b)]
     if factors[0].get("adapter") != factors[1].get("adapter") or factors[0].get("adapter") in BARE_TRANSPORTS:
         return None

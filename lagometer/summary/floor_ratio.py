@@ -49,7 +49,8 @@ def with_floor(rows: Iterable[Row], factors: Mapping[str, Mapping[str, object]])
 
 def times_floor(row: Row, floor: Row, quantile: str) -> tuple[float | None, tuple[float, float] | None]:
     """A quantile (`p50`, `p99`) as a multiple of the floor's, and its interval; None if either part is
-    unknown. The floor itself is 1 by definition, without an interval.
+    unknown, or between two clocks without an interval, which would contain the bounds of their offset. The
+    floor itself is 1 by definition, without an interval.
     """
     name = f"latency_{quantile}_ns"
     value_ns, floor_ns = getattr(row, name), getattr(floor, name)
@@ -57,7 +58,10 @@ def times_floor(row: Row, floor: Row, quantile: str) -> tuple[float | None, tupl
         return None, None
     if row.cell == floor.cell:
         return 1.0, None
-    return value_ns / floor_ns, ratio_interval(ends_of(row, name), ends_of(floor, name))
+    ends = ratio_interval(ends_of(row, name), ends_of(floor, name))
+    if ends is None and (row.clock_bound_ns or floor.clock_bound_ns):
+        return None, None
+    return value_ns / floor_ns, ends
 
 
 def _held_against(row: Row, floor: Row | None) -> Row:

@@ -78,8 +78,8 @@ def _of_trial(row: Mapping[str, Any], taken: int, measure_ns: int | None) -> dic
         "bytes_per_s": per_s,
         "goodput_bytes_per_s": per_s / ratio if per_s is not None and ratio else None,
         "startup_discovery_bytes": row["wire_startup_discovery_bytes"],
-        "control_share": row["wire_control_bytes"] / sent_bytes if sent_bytes else None,
-        "discovery_share": row["wire_discovery_bytes"] / sent_bytes if sent_bytes else None,
+        "control_share": _share(row["wire_control_bytes"], sent_bytes),
+        "discovery_share": _share(row["wire_discovery_bytes"], sent_bytes),
     }
     has_rtps = row["wire_data"] or row["wire_startup_discovery_bytes"]
     for name, column in PER_MESSAGE.items():
@@ -88,6 +88,11 @@ def _of_trial(row: Mapping[str, Any], taken: int, measure_ns: int | None) -> dic
     if not has_rtps:
         figures |= dict.fromkeys(("startup_discovery_bytes", "control_share", "discovery_share"))
     return figures
+
+
+def _share(part_bytes: int | None, sent_bytes: int) -> float | None:
+    """None if nothing was sent, or if the purpose of encrypted packets is not known."""
+    return part_bytes / sent_bytes if sent_bytes and part_bytes is not None else None
 
 
 def _of_cell(cell: Cell, trials: Sequence[Mapping[str, float | None]], saturated: bool) -> OnTheWire:

@@ -27,8 +27,9 @@ class HostOutcome:
     """The results of a trial on one host. clock: its offset from the conductor's; files: for each adapter the
     SHA-256 of its library, and that of the worker; exchanged: time stamps with other hosts, as their agents
     wrote them (name; sent, received, answered, returned; how long question and answer had waited in the
-    kernel, -1: not known); captured: the report of the packet capture; packets: the file with the packets,
-    which the reader keeps or removes; None in each: not available yet."""
+    kernel, -1: not known); pulled_ppm: the fastest that its clock was pulled meanwhile; captured: the report
+    of the packet capture; packets: the file with the packets, which the reader keeps or removes; None in
+    each: not available yet."""
 
     name: str
     workers: tuple[int, ...]
@@ -40,6 +41,7 @@ class HostOutcome:
     hello: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str | None] = field(default_factory=dict)
     exchanged: tuple[Stamps, ...] = ()
+    pulled_ppm: float = 0.0
     captured: Captured | None = None
     packets: Path | None = None
     probed: Mapping[int, bytes] = field(default_factory=dict)  # by worker: what its probe wrote
@@ -87,6 +89,7 @@ class HostPart:
         self.clock_port = 0  # where its agent answers others; 0: nowhere
         self.exchanging = False
         self._exchanged: list[Stamps] = []
+        self._pulled_ppm = 0.0
         self.load_wrong: str | None = None
         self._load: LoadDone | None = None
         self._daemons: tuple[DaemonDone, ...] = ()
@@ -212,6 +215,7 @@ class HostPart:
             self.clock_port = int(message["clock_port"])
         elif event == "exchanged":
             self._exchanged += map(_stamps, message["stamps"])
+            self._pulled_ppm = float(message["pulled_ppm"])
             self.exchanging = False
         elif event == "loaded":
             self.loaded = True
@@ -309,6 +313,7 @@ class HostPart:
             hello=self.link.hello,
             files=self.files,
             exchanged=tuple(self._exchanged),
+            pulled_ppm=self._pulled_ppm,
             captured=self._captured,
             packets=self._packets,
             probed=self._probed,

@@ -24,6 +24,7 @@ from lagometer.stats.interval.misses import Mask, miss_limits
 from lagometer.store import format as form
 from lagometer.store.errors import CampaignError
 from lagometer.store.reader import Campaign
+from lagometer.units import duration_text
 
 MET, NOT_MET, UNKNOWN = "met", "not-met", "unknown"
 QUANTILES = ("p50", "p90", "p99", "p999")
@@ -187,10 +188,23 @@ class _Cell:
         )
 
     def _largest(self) -> Figure:
-        maxima = [maximum for maximum in self._column("latency_max_ns") if maximum is not None]
+        """A fact about these messages, known as well as the clocks of both ends are."""
+        columns = (self._column("latency_max_ns"), self._column("clock_bound_ns"), self._column("n"))
+        trials = [each for each in zip(*columns, strict=True) if each[2]]
+        known = [(maximum, bound or 0) for maximum, bound, _ in trials if maximum is not None]
+        if not known:
+            return Figure(why="not known of any trial" if trials else "no message arrived")
+        value = max(maximum for maximum, _ in known)
+        if len(known) < len(trials):
+            return Figure(value, why=f"not known of {len(trials) - len(known)} of {self._trials()}")
         count = int(self._rows["n"].sum())
         why = f"the largest of {count:,} messages: a fact about them, no promise about others"
-        return Figure(max(maxima), certain=True, why=why) if maxima else Figure(why="no message arrived")
+        bound_ns = max(bound for _, bound in known)
+        if not bound_ns:
+            return Figure(value, certain=True, why=why)
+        low_ns, high_ns = (max(maximum + sign * bound for maximum, bound in known) for sign in (-1, 1))
+        why += f"; the offset of its ends' clocks is known to ± {duration_text(bound_ns)}"
+        return Figure(value, low_ns, high_ns, why=why)
 
     def _of_trials(self, values: Sequence[float | None]) -> Figure:
         """The median over trials, with its interval if every trial has the figure."""

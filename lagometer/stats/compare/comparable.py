@@ -56,6 +56,10 @@ ENVIRONMENT_KEYS = (
 )
 CPU_KEYS = ("model", "threads", "allowed", "isolated")
 STUDY_KEYS = ("duration_ns", "warmup_ns", "warmup_max_ns", "drain_ns", "discard", "priority", "options")
+# What is recorded beside the messages, and costs CPU time.
+RECORDING_KEYS = ("capture", "layers", "scheduler", "resources")
+TEXTS = ("description", "sources")  # what a link says of itself
+AGENT_KEYS = ("host", "machine", "cpus")
 LOST_SHARE = 0.001  # differences in the share of lost messages are named from here on
 NETWORK_DEFAULT = "private"
 # What a campaign may look at in a trial, at a cost that its latencies contain.
@@ -181,6 +185,52 @@ def differences(a: Campaign, b: Campaign) -> Iterator[Difference]:
         for key in keys if keys is not None else dict.fromkeys((*values_a, *values_b)):
             if values_a.get(key) != values_b.get(key):
                 yield Difference(prefix + key, values_a.get(key), values_b.get(key))
+    study_a, study_b = _part(a.manifest, "study"), _part(b.manifest, "study")
+    yield from _within_studies(study_a, study_b)
+    hosts_a, hosts_b = _part(a.manifest, "hosts"), _part(b.manifest, "hosts")
+    for name in _part(study_a, "hosts"):  # of this machine, the environment says more
+        yield from _in_both(f"host {name}: agent's ", _part(hosts_a, name), _part(hosts_b, name), AGENT_KEYS)
+    emulated_a, emulated_b = _back_ends(a), _back_ends(b)
+    for link in emulated_a:
+        if emulated_a[link] != emulated_b.get(link, emulated_a[link]):
+            yield Difference(f"link {link}: emulated by", emulated_a[link], emulated_b[link])
+
+
+def _within_studies(study_a: Mapping[str, Any], study_b: Mapping[str, Any]) -> Iterator[Difference]:
+    """What ids of cells don't show: what both studies call by one name and describe otherwise, and what else
+    was recorded. A key that an older lagometer did not write is no difference."""
+    yield from _in_both("study: ", study_a, study_b, RECORDING_KEYS)
+    for word, key, compared in (
+        ("part", "parts", (*STUDY_KEYS, *RECORDING_KEYS)),
+        ("host", "hosts", None),
+        ("link", "links", None),
+    ):
+        entries_a, entries_b = _part(study_a, key), _part(study_b, key)
+        for name in entries_a:
+            yield from _in_both(f"{word} {name}: ", _part(entries_a, name), _part(entries_b, name), compared)
+
+
+def _in_both(
+    prefix: str, values_a: Mapping[str, Any], values_b: Mapping[str, Any], keys: Sequence[str] | None
+) -> Iterator[Difference]:
+    """The keys (None: all but texts) that both have, with different values."""
+    for key in values_a if keys is None else keys:
+        both = key in values_a and key in values_b
+        if both and values_a[key] != values_b[key] and not (keys is None and key in TEXTS):
+            yield Difference(prefix + key, values_a[key], values_b[key])
+
+
+def _back_ends(campaign: Campaign) -> dict[str, str]:
+    """By which means each link was emulated: the same profile costs other CPU time with each."""
+    cells = campaign.manifest.get("cells", [])
+    links = {cell.get("id"): _part(cell, "factors").get("link") for cell in cells}
+    found: dict[str, set[str]] = {}
+    for line in campaign.journal:
+        link = links.get(line.get("cell"))
+        for entry in line.get("links") or () if link is not None else ():
+            if entry.get("back_end"):
+                found.setdefault(str(link), set()).add(str(entry["back_end"]))
+    return {link: " and ".join(sorted(back_ends)) for link, back_ends in found.items()}
 
 
 def factors_of(campaign: Campaign, cell: str) -> dict[str, object]:
@@ -269,7 +319,7 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
     bounds_ns = clock_bound_ns(a, cell_a), clock_bound_ns(b, cell_b)
     notes = [
         *_notes(a, cell_a, b, cell_b),
-        *_notes_of_clocks(bounds_ns),
+        *notes_of_clocks(bounds_ns),
         *notes_of_looks((a, cell_a, trials_a), (b, cell_b, trials_b)),
     ]
     alphas = (safe_alpha(a), safe_alpha(b))
@@ -278,16 +328,17 @@ def _pair(a: Campaign, b: Campaign, cell_a: str, cell_b: str, refused: str | Non
     )
 
 
-def clock_bound_ns(campaign: Campaign, cell: str) -> int:
-    """How far off the end-to-end latencies of a cell's valid trials may be; 0 with one clock."""
+def clock_bound_ns(campaign: Campaign, cell: str, edge: str = form.END_TO_END) -> int:
+    """How far off the latencies of a cell's valid trials may be; 0 with one clock."""
     if "clock_bound_ns" not in campaign.cells.columns:
         return 0
-    chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
+    chosen = (pl.col("cell") == cell) & (pl.col("edge") == edge) & pl.col("valid")
     bound_ns = campaign.cells.filter(chosen)["clock_bound_ns"].max()
     return bound_ns if isinstance(bound_ns, int) else 0
 
 
-def _notes_of_clocks(bounds_ns: tuple[int, int]) -> Iterator[str]:
+def notes_of_clocks(bounds_ns: tuple[int, int]) -> Iterator[str]:
+    """How well the clocks of both ends are known, if they are two."""
     if any(bounds_ns):
         known = [
             f"{name} to ± {duration_text(bound_ns)}" for name, bound_ns in zip("AB", bounds_ns, strict=True)

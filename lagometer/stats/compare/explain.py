@@ -11,7 +11,7 @@ to it. They were present; nothing in the data says that they are the cause.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,9 +22,11 @@ from lagometer.stats.compare import explain_facts
 from lagometer.stats.compare.comparable import (
     Difference,
     cell_trials,
+    clock_bound_ns,
     common_blocks,
     differences,
     factors_of,
+    notes_of_clocks,
     notes_of_looks,
     with_cost,
 )
@@ -55,7 +57,8 @@ Layers = Sequence[pl.DataFrame | None]  # of each trial, as `LAYERS_SCHEMA`; Non
 class Part:
     """An interval along the way, in ns: in A, in B, and its share of the whole difference.
 
-    low_ns, high_ns: Welch's 95 % interval of the difference over trials; None with fewer than two of each.
+    low_ns, high_ns: Welch's 95 % interval of the difference over trials, wider by the bounds of both sides'
+    clocks if it spans two; None with fewer than two of each.
     """
 
     edge: str
@@ -102,8 +105,10 @@ def explain(a: CellOf, b: CellOf) -> Explanation:
     trials_a, started_a, latencies_a = cell_trials(a.campaign, a.cell)
     trials_b, started_b, latencies_b = cell_trials(b.campaign, b.cell)
     blocks = common_blocks(trials_a, started_a, trials_b, started_b)
-    notes = [*notes_of_looks((a.campaign, a.cell, trials_a), (b.campaign, b.cell, trials_b))]
-    pair = Pair(a.cell, b.cell, latencies_a, latencies_b, blocks, notes=notes)
+    bounds_ns = clock_bound_ns(a.campaign, a.cell), clock_bound_ns(b.campaign, b.cell)
+    looks = notes_of_looks((a.campaign, a.cell, trials_a), (b.campaign, b.cell, trials_b))
+    notes = [*notes_of_clocks(bounds_ns), *looks]
+    pair = Pair(a.cell, b.cell, latencies_a, latencies_b, blocks, notes=notes, bounds_ns=bounds_ns)
     samples_a = [a.campaign.samples(a.cell, trial, explain_facts.COLUMNS) for trial in trials_a]
     samples_b = [b.campaign.samples(b.cell, trial, explain_facts.COLUMNS) for trial in trials_b]
     same = a.campaign.directory == b.campaign.directory
@@ -111,7 +116,9 @@ def explain(a: CellOf, b: CellOf) -> Explanation:
         a=str(a),
         b=str(b),
         comparison=with_cost(compare_pairs([pair], ALPHA, ("p50",))[0], a.campaign, b.campaign),
-        parts=parts(samples_a, samples_b, _layers(a, trials_a), _layers(b, trials_b))
+        parts=parts(
+            samples_a, samples_b, _layers(a, trials_a), _layers(b, trials_b), _bounds(a, b, samples_a)
+        )
         if samples_a and samples_b
         else [],
         factors=list(_unequal(factors_of(a.campaign, a.cell), factors_of(b.campaign, b.cell))),
@@ -121,13 +128,26 @@ def explain(a: CellOf, b: CellOf) -> Explanation:
     )
 
 
+def _bounds(a: CellOf, b: CellOf, samples_a: Sequence[pl.DataFrame]) -> dict[str, int]:
+    """How far off the difference of each edge may be, whose ends have separate clocks."""
+    return {
+        edge: sum(clock_bound_ns(side.campaign, side.cell, edge) for side in (a, b))
+        for edge in _edges(samples_a)
+    }
+
+
 def parts(
-    a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame], layers_a: Layers = (), layers_b: Layers = ()
+    a: Sequence[pl.DataFrame],
+    b: Sequence[pl.DataFrame],
+    layers_a: Layers = (),
+    layers_b: Layers = (),
+    bounds_ns: Mapping[str, int] | None = None,
 ) -> list[Part]:
     """The parts of the end-to-end median's difference, the largest contribution first.
 
     a, b: the samples of each valid trial. The way is cut into layers if all trials have them, otherwise at
-    the stamps that both cells observed.
+    the stamps that both cells observed. bounds_ns: by edge, how far off the difference of a part may be that
+    begins at the sender and ends at the receiver.
     """
     whole_a, whole_b = (_middle(trials, form.END_TO_END, ("publish_ns", "taken_ns")) for trials in (a, b))
     if whole_a is None or whole_b is None:
@@ -141,11 +161,13 @@ def parts(
         cut = _layered(edge, (a, layers_a), (b, layers_b)) or _stamped(edge, a, b)
         if cut is None:
             continue
-        labels, intervals_a, intervals_b = cut
+        labels, intervals_a, intervals_b, crossing = cut
         rest_a -= float(intervals_a.sum(axis=1).mean())
         rest_b -= float(intervals_b.sum(axis=1).mean())
         for place, label in enumerate(labels):
-            components.append(_part(edge, label, intervals_a[:, place], intervals_b[:, place], total))
+            off_ns = (bounds_ns or {}).get(edge, 0) if place in crossing else 0
+            both = intervals_a[:, place], intervals_b[:, place]
+            components.append(_part(edge, label, *both, total, off_ns))
     name = REMAINDER if components else WORDS["publish_ns", "taken_ns"]
     if max(abs(rest_a), abs(rest_b)) >= 1.0:  # with one edge nothing remains
         share = (rest_b - rest_a) / total if total else None
@@ -153,7 +175,9 @@ def parts(
     return sorted(components, key=lambda part: -abs(part.difference_ns))
 
 
-Cut = tuple[list[str], Floats, Floats]  # names of intervals, and each of them in A and in B, by trial
+# Names of intervals, each of them in A and in B, by trial, and the places of those between two hosts.
+Cut = tuple[list[str], Floats, Floats, Collection[int]]
+CROSSING = ("transport", "unseen_transport", UNATTRIBUTED)
 
 
 def _stamped(edge: str, a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame]) -> Cut | None:
@@ -162,7 +186,7 @@ def _stamped(edge: str, a: Sequence[pl.DataFrame], b: Sequence[pl.DataFrame]) ->
     intervals_a, intervals_b = _middle(a, edge, stamps), _middle(b, edge, stamps)
     if intervals_a is None or intervals_b is None:
         return None
-    return [WORDS[ends] for ends in itertools.pairwise(stamps)], intervals_a, intervals_b
+    return [WORDS[ends] for ends in itertools.pairwise(stamps)], intervals_a, intervals_b, (0,)
 
 
 def _layered(
@@ -176,7 +200,8 @@ def _layered(
     table_a, table_b = (
         np.array([[row.get(name, 0.0) for name in names] for row in rows]) for rows in (rows_a, rows_b)
     )
-    return [name.replace("_", " ") for name in names], table_a, table_b
+    crossing = [place for place, name in enumerate(names) if name in CROSSING]
+    return [name.replace("_", " ") for name in names], table_a, table_b, crossing
 
 
 def _middle_layers(
@@ -216,7 +241,7 @@ def _layers(side: CellOf, trials: Sequence[int]) -> Layers:
     ]
 
 
-def _part(edge: str, label: str, a: Floats, b: Floats, total: float) -> Part:
+def _part(edge: str, label: str, a: Floats, b: Floats, total: float, off_ns: int) -> Part:
     difference = float(b.mean() - a.mean())
     low = high = None
     if min(len(a), len(b)) > 1:
@@ -224,7 +249,7 @@ def _part(edge: str, label: str, a: Floats, b: Floats, total: float) -> Part:
         if variances.sum() > 0.0:
             degrees = variances.sum() ** 2 / (variances**2 / np.array([len(a) - 1, len(b) - 1])).sum()
             half_width = float(scipy.special.stdtrit(degrees, 0.975) * np.sqrt(variances.sum()))
-            low, high = difference - half_width, difference + half_width
+            low, high = difference - half_width - off_ns, difference + half_width + off_ns
     share = difference / total if total else None
     return Part(edge, label, float(a.mean()), float(b.mean()), share, low, high)
 

@@ -14,16 +14,18 @@ SUBSCRIBERS_MIN = 3  # for a correlation; two are always in or against their ord
 
 def fairness_columns(facts: TrialFacts, p50_of_edges_ns: Mapping[str, int | None]) -> dict[str, float | None]:
     """The columns of the end-to-end row; with several topics, those of the least fair one. None without a
-    topic that has several subscribers.
+    topic that has several subscribers. Topics between two clocks don't count: an offset within its bound
+    would look unfair.
 
     fairness_p50_ratio: the slowest subscriber's p50 divided by the fastest one's. fairness_order_correlation:
     of p50 with the order in which subscribers started (Spearman's rank correlation). It is 1 if each is
     slower than the one before it, for example if a writer serves them one after another.
     """
     streams: dict[int, list[tuple[EdgeSpec, int]]] = {}
+    apart = {edge.stream for edge in facts.edges if not edge.one_clock}
     for edge in facts.edges:
         p50_ns = p50_of_edges_ns.get(edge.name)
-        if p50_ns is not None:
+        if p50_ns is not None and edge.stream not in apart:
             streams.setdefault(edge.stream, []).append((edge, p50_ns))
     served = [subscribers for subscribers in streams.values() if len(subscribers) > 1]
     if not served:

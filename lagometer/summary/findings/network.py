@@ -73,12 +73,17 @@ def _lost(trials: list[Trial]) -> int:
 
 def _sent_again(cell: CellEvidence, trials: list[Trial]) -> str | None:
     """How many messages went twice, if captured packets show it; no middleware reports it itself."""
-    captured = [trial for trial in trials if trial.figure("wire_data")]  # of RTPS alone
-    if captured:
-        resent = sum(int(trial.figure("wire_resent") or 0) for trial in captured)
-        return f"{resent:,} messages or fragments sent again (captured packets)"
+    resent = [
+        int(count)
+        for trial in trials
+        if trial.figure("wire_data") and (count := trial.figure("wire_resent")) is not None  # of RTPS alone
+    ]
+    if resent:
+        return f"{sum(resent):,} messages or fragments sent again (captured packets)"
     if _lost(trials) or cell.factors.get("reliability") == "best_effort":
         return None
+    if any(trial.figure("wire_packets") for trial in trials):
+        return "how many were sent again neither the middleware nor the captured packets tell"
     return "how many were sent again the middleware doesn't report (over RTPS, `capture: on` counts them)"
 
 

@@ -314,6 +314,22 @@ def test_what_a_full_queue_loses_is_what_the_sidecar_declares(
     assert code == (3 if verdict == "fail" else 0)
 
 
+@pytest.mark.parametrize(("over", "broken"), [("shm", True), ("udp", False)])
+def test_the_scope_network_means_another_host(build: Path, tmp_path: Path, over: str, broken: bool) -> None:
+    """Shared memory is another one there, whatever the sidecar says."""
+    for name in ("root", "mount", "ip", "ethtool"):
+        need(name)
+    broken_adapter(build, tmp_path, "nothing", over)
+    path = tmp_path / "broken" / "adapter.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "scope": "network"}))
+    _, results, _ = conformance(build, "broken", "--only", "output", path=tmp_path)
+    (line,) = [
+        each for each in abilities(results)["output"]["lines"] if each["name"].startswith("messages go from")
+    ]
+    assert line["passed"] is not broken, line
+    assert ('declare `"scope": "host"`' in line["detail"]) == broken, line
+
+
 def test_an_adapter_that_prints_on_standard_output_is_heard_all_the_same(build: Path, tmp_path: Path) -> None:
     broken_adapter(build, tmp_path, "print")
     code, results, _ = conformance(build, "broken", "--only", "output", path=tmp_path)
@@ -380,18 +396,28 @@ def test_a_library_with_another_name_than_its_sidecar_is_not_listed_as_ready(
     assert (row["state"], both in (row["reason"] or "")) == (state, state == "fails"), row
 
 
-@pytest.mark.parametrize(("what", "refused"), [("name", True), ("nothing", False)])
+@pytest.mark.parametrize(
+    ("what", "command"),
+    [*(("name", name) for name in ("measure", "run", "profile", "search")), ("nothing", "run")],
+)
 def test_a_library_with_another_name_than_its_sidecar_is_not_measured(
-    build: Path, tmp_path: Path, what: str, refused: bool
+    build: Path, tmp_path: Path, what: str, command: str
 ) -> None:
     broken_adapter(build, tmp_path, what)
+    refused = what == "name"
     environment = {
         **programs(build),
         "LAGOMETER_CONFORMANCE": str(build / "engine" / "lagometer-conformance"),
         "LAGOMETER_ADAPTER_PATH": str(tmp_path),
     }
-    line = ("measure", "broken", "--rate", "20Hz", "--duration", "500ms", "--json")
-    code, output, errors = lagometer(tmp_path, *line, environment=environment)
+    matrix = {"adapter": "broken", "workload": "pipeline-2", "rate": "20Hz"}
+    study = write_study(tmp_path, matrix=matrix, machine_floor="off")
+    lines = {
+        "run": ("run", str(study), "--out", str(tmp_path / "out"), "--no-report", "--json"),
+        "search": ("search", str(study), "--out", str(tmp_path / "out"), "--low", "100Hz"),
+    }
+    one_cell = (command, "broken", "--rate", "20Hz", "--duration", "500ms", "--json")
+    code, output, errors = lagometer(tmp_path, *lines.get(command, one_cell), environment=environment)
     wrong = (
         "says that its name is 'somebody-else', and its adapter.json says 'broken': write one name in both"
     )

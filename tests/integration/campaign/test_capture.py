@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 
 import polars as pl
+import pytest
 from campaign_support import journal, lagometer, write_study
 from needs import need
 
 from lagometer.run.captured import packets_of
+from lagometer.store.observed import WIRE_COUNTS
 
 
 def need_capture() -> None:
@@ -47,6 +49,39 @@ def test_the_price_of_reliability_is_counted(tmp_path: Path) -> None:
     code, text, _ = lagometer(tmp_path, "show", str(out), "--json")
     (wire,) = json.loads(text)["wire"]
     assert wire["bytes_per_payload_byte"] == row["wire_bytes_per_payload_byte"]
+
+
+@pytest.mark.parametrize("adapter", ["cyclonedds", "fastdds"])
+def test_what_encryption_hides_is_not_counted_as_zero(tmp_path: Path, adapter: str) -> None:
+    """Signed messages are told apart as plain ones are; of encrypted ones only the bytes are known."""
+    need_capture()
+    need("openssl")
+    need(adapter)
+    matrix = {"adapter": adapter, "workload": "pipeline-2", "rate": "20Hz", "payload": "2KB"}
+    matrix |= {"reliability": "reliable", "security": ["none", "sign", "encrypt"]}
+    options = {"fastdds": {"transport": "udp"}}
+    study = write_study(
+        tmp_path, capture=True, matrix=matrix, options=options, duration="1s", discovery_timeout="20s"
+    )
+    out = campaign_of(tmp_path, study)
+    rows = {
+        row["security"] or "none": row
+        for row in pl.read_parquet(out / "cells.parquet").filter(edge="end-to-end").to_dicts()
+    }
+    for kind in ("none", "sign"):
+        row = rows[kind]
+        assert row["wire_data"] >= 15 and row["wire_data_bytes"] > 15 * 2_000, (kind, row["wire_data"])
+        assert (row["wire_heartbeats"] > 0) >= (adapter == "cyclonedds"), kind  # Fast DDS: every 3 s
+        assert row["wire_startup_discovery_bytes"] > 1_000, kind
+    assert rows["sign"]["wire_startup_discovery_bytes"] > rows["none"]["wire_startup_discovery_bytes"]
+    hidden = [name for name, value in rows["encrypt"].items() if name.startswith("wire_") and value is None]
+    assert set(hidden) == {f"wire_{name}" for name in WIRE_COUNTS} - {"wire_packets", "wire_bytes"}
+    assert rows["encrypt"]["wire_bytes_per_payload_byte"] > rows["none"]["wire_bytes_per_payload_byte"]
+    code, text, _ = lagometer(tmp_path, "show", str(out), "--json")
+    wire = {each["cell"]: each for each in json.loads(text)["wire"]}
+    assert code == 0 and len(wire) == 3
+    (encrypted,) = [each for cell, each in wire.items() if cell.endswith("/security-encrypt")]
+    assert encrypted["control_share"] is None and encrypted["heartbeats_per_message"] is None
 
 
 def test_a_packet_between_emulated_hosts_counts_once(tmp_path: Path) -> None:

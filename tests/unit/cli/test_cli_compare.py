@@ -156,6 +156,60 @@ def test_another_machine_is_refused_until_it_is_asked_for(
     assert "differs in kernel: 6.1.0 → 6.6.0" in text and "2 slower" in text
 
 
+HOST = {"launcher": "netns", "emulated": True, "address": "10.77.0.1", "symmetric": False}
+LINK = {"rate_bps": 20_000_000, "delay_ns": 5_000_000, "description": "a radio", "sources": {}}
+
+
+def with_network(host: dict[str, Any], link: dict[str, Any], back_end: str, **study: Any) -> Any:
+    """Changes a manifest so that a host and a link have these properties."""
+
+    def change(manifest: dict[str, Any]) -> None:
+        manifest["study"] |= {"hosts": {"robot": host}, "links": {"radio": link}, **study}
+        manifest["hosts"] = {"robot": {"host": f"at {host['address']}", "machine": "x86_64", "limits": {}}}
+        for cell in manifest["cells"]:
+            cell["factors"]["link"] = "radio"
+
+    def also_in_journal(source: Path, folder: Path) -> Path:
+        made = edited(source, folder, "manifest.json", change)
+        lines = [json.loads(line) for line in (made / "journal.jsonl").read_text().splitlines()]
+        for line in lines:
+            line["links"] = [{"host": "robot", "back_end": back_end}]
+        (made / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return made
+
+    return also_in_journal
+
+
+def test_hosts_and_links_that_only_share_a_name_are_named(campaigns: dict[str, Path], tmp_path: Path) -> None:
+    """Ids of cells have the names alone."""
+    parts = {"p": {"duration_ns": 1, "capture": True}}
+    usual = with_network(HOST, LINK, "kernel", capture=False, parts=parts)
+    before = usual(campaigns["before"], tmp_path / "before")
+    other_host = {**HOST, "launcher": "ssh", "emulated": False, "destination": "robot", "address": "10.0.0.7"}
+    other_link = {**LINK, "rate_bps": 10_000_000, "description": "another text"}
+    parts = {"p": {"duration_ns": 2, "capture": True}, "q": {"duration_ns": 3}}
+    after = with_network(other_host, other_link, "user-space", capture=True, parts=parts)(
+        campaigns["after"], tmp_path / "after"
+    )
+    comparison = compare_campaigns(open_campaign(before), open_campaign(after))
+    assert {(each.what, each.a, each.b) for each in comparison.differences} >= {
+        ("host robot: launcher", "netns", "ssh"),
+        ("host robot: emulated", True, False),
+        ("host robot: address", "10.77.0.1", "10.0.0.7"),
+        ("host robot: agent's host", "at 10.77.0.1", "at 10.0.0.7"),
+        ("link radio: rate_bps", 20_000_000, 10_000_000),
+        ("link radio: emulated by", "kernel", "user-space"),
+        ("study: capture", False, True),
+        ("part p: duration_ns", 1, 2),
+    }
+    words = ("host", "link", "part", "study")
+    named = [each.what for each in comparison.differences if each.what.startswith(words)]
+    assert len(named) == 8, named
+    again = usual(campaigns["again"], tmp_path / "again")
+    comparison = compare_campaigns(open_campaign(before), open_campaign(again))
+    assert not [each.what for each in comparison.differences if each.what.startswith(words)]
+
+
 def test_private_and_host_networks_are_not_compared(
     campaigns: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -305,6 +359,30 @@ def test_explain_claims_nothing_where_no_difference_is_shown(
     text = capsys.readouterr().out
     assert "; CPU/msg +" in text
     assert "adapter: shm → udp" in text and "not shown" not in text
+
+
+def test_explain_claims_nothing_within_what_the_clocks_are_known_to(
+    campaigns: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = []
+    for name in ("before", "after"):
+        folder = shutil.copytree(campaigns[name], tmp_path / name)
+        bound = pl.lit(50_000).cast(pl.Int64).alias("clock_bound_ns")
+        pl.read_parquet(folder / "cells.parquet").with_columns(bound).write_parquet(folder / "cells.parquet")
+        sides.append(f"{folder}:shm*")
+    explain.command(*sides, json=True)
+    found = told(capsys)
+    assert found["comparison"]["verdict"] == "no-difference"
+    assert "what lies within that is no difference" in found["comparison"]["notes"][0]
+    assert found["floor"] is None
+    sending = [part for part in found["parts"] if part["what"].startswith("sending")]
+    assert len(sending) == 2
+    for part in sending:
+        assert part["difference_ns"] - part["low_ns"] > 100_000 < part["high_ns"] - part["difference_ns"]
+    explain.command(*sides)
+    text = capsys.readouterr().out
+    assert "known of A to ± 50.0 µs, B to ± 50.0 µs" in text
+    assert "no difference between these cells is shown" in text
 
 
 def test_explain_wants_one_cell(campaigns: dict[str, Path]) -> None:

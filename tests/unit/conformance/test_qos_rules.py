@@ -52,6 +52,7 @@ def misfits(offered: str, requested: str) -> list[str]:
         ("partition=camera*", "partition=camera_front", []),
         ("partition=camera_front", "partition=camera*", []),
         ("partition=camera*", "partition=cam*", ["partition"]),
+        ("partition=camera*", "partition=camera*", ["partition"]),
         # Each side's own affair:
         ("keep_all", "keep_last,depth=1", []),
         ("lifespan=1s", "reliable", []),

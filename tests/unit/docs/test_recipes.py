@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from documented import check_command
 from ruamel.yaml import YAML
 
 from lagometer.cli.main import EXIT_CODES
-from lagometer.study import load_study
+from lagometer.study import discover_adapters, expand, load_study
 
 RECIPES = Path(__file__).parents[3] / "docs" / "RECIPES.md"
 TEXT = RECIPES.read_text(encoding="utf-8")
@@ -51,6 +52,30 @@ def command_lines() -> Iterator[list[str]]:
 @pytest.mark.parametrize("words", list(command_lines()), ids=" ".join)
 def test_commands_and_options_exist(words: list[str]) -> None:
     check_command(words)
+
+
+def compared() -> Iterator[tuple[str, list[str]]]:
+    """Comparisons within a campaign whose study ships: its name, and the words of the command."""
+    study_by_folder = {}
+    for words in command_lines():
+        if words[0] == "run" and words[1].startswith("studies/"):
+            study_by_folder[words[words.index("--out") + 1]] = words[1]
+        elif words[0] == "compare" and "--by" in words and words[1] in study_by_folder:
+            yield study_by_folder[words[1]], words
+
+
+def test_what_is_compared_by_a_part_of_ids_is_in_ids() -> None:
+    comparisons = list(compared())
+    assert comparisons
+    for path, words in comparisons:
+        study = load_study(RECIPES.parents[1] / path)
+        expansion = expand(study, discover_adapters(study.options), cpus=(0, 1))
+        ids = [*(cell.id for cell in expansion.cells), *(each.cell for each in expansion.excluded)]
+        glob = words[words.index("--select") + 1] if "--select" in words else "*"
+        one, other = words[words.index("--by") + 1].split(":")
+        for part in (one, other):
+            assert any(part in cell.split("/") and fnmatch.fnmatchcase(cell, glob) for cell in ids), part
+        assert study.fewest_trials() >= 6, "fewer trials show no difference"
 
 
 def test_pipelines_and_studies_are_there(tmp_path: Path) -> None:

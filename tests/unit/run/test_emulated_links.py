@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import random
 from dataclasses import replace
@@ -11,7 +13,9 @@ import pytest
 
 from lagometer.agent.companions import Ended
 from lagometer.agent.daemons import Done
+from lagometer.agent.emulated import EmulationError
 from lagometer.agent.link import commands
+from lagometer.agent.link.__main__ import wake_on_time
 from lagometer.agent.link.figures import (
     Figure,
     binomial_range,
@@ -143,6 +147,20 @@ def test_orders_survive_the_way_to_the_agent() -> None:
     )
     assert parsed(json.loads(json.dumps(orders.as_json()))) == orders
     assert orders.next == "10.77.0.2" and replace(orders, address="10.77.0.3").next == "10.77.0.1"
+
+
+class Refusing:
+    """A C library whose kernel permits nothing."""
+
+    def prctl(self, *_: object) -> int:
+        ctypes.set_errno(errno.EPERM)
+        return -1
+
+
+def test_packets_that_may_not_leave_on_time_measure_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Refusing())
+    with pytest.raises(EmulationError, match="timer slack not set: Operation not permitted"):
+        wake_on_time()
 
 
 def test_the_last_line_of_a_link_is_the_reason_of_the_trial() -> None:

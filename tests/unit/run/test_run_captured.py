@@ -12,7 +12,17 @@ from typing import Any, cast
 import pytest
 
 from lagometer.agent.capture import Captured
-from lagometer.run.captured import FIELDS, CaptureError, Packet, counted, packet_of, sent_here, wire_counts
+from lagometer.run.captured import (
+    BY_PURPOSE,
+    FIELDS,
+    CaptureError,
+    Packet,
+    counted,
+    packet_of,
+    sent_here,
+    wire_counts,
+)
+from lagometer.store.observed import WIRE_COUNTS
 
 USER, BUILT_IN = "0x00000d02", "0x000100c2"
 
@@ -60,7 +70,7 @@ def test_packets_count_by_what_they_are_for() -> None:
         packet(6, frame__len="60"),
         data(9, 2),
     ]
-    window = counted(packets, 2 * 10**9, 9 * 10**9)
+    window = counted(packets, 2 * 10**9, 9 * 10**9, encrypts=True)
     assert dict(window.counts) == {
         "startup_discovery_bytes": 400,
         "packets": 5,
@@ -80,26 +90,74 @@ def test_packets_count_by_what_they_are_for() -> None:
 
 def test_what_goes_to_the_same_place_twice_was_sent_again() -> None:
     elsewhere = data(3, 1, udp__dstport="7413")
-    window = counted([data(1, 1), data(2, 1), elsewhere, data(4, 2)], 0, 10**12)
+    window = counted([data(1, 1), data(2, 1), elsewhere, data(4, 2)], 0, 10**12, encrypts=True)
     assert window.counts["resent"] == 1
     fragments = [fragment(1, 1, 2), fragment(2, 3, 2), fragment(3, 2, 2)]
-    window = counted(fragments, 0, 10**12)
+    window = counted(fragments, 0, 10**12, encrypts=True)
     assert (window.counts["fragments"], window.counts["resent"]) == (6, 2)
 
 
 def test_a_fragment_of_ip_is_for_what_its_datagram_is() -> None:
     first = packet(1, ip__reassembled_in="2", frame__len="1500")
-    window = counted([first, data(2, 1)], 0, 10**12)
+    window = counted([first, data(2, 1)], 0, 10**12, encrypts=True)
     assert (window.counts["data_bytes"], window.counts["other_bytes"]) == (1600, 0)
 
 
 def test_what_cannot_be_told_apart_is_unclear() -> None:
     strange = packet(1, rtps__sm__id="0x15", rtps__sm__wrEntityId=USER, rtps__sm__seqNumber="1,2")
     assert strange.submessages is None
-    window = counted([strange], 0, 10**12)
+    window = counted([strange], 0, 10**12, encrypts=True)
     assert (window.rtps, window.unclear, window.counts["bytes"]) == (1, 1, 100)
     with pytest.raises(CaptureError, match="2 fields"):
         packet_of(["1", "2"])
+
+
+def sealed(number: int, **fields: str) -> Packet:
+    """What an encrypted packet shows: who sent it. The ids are those of DDS Security's prefixes and body."""
+    return packet(number, rtps__sm__id="0x33,0x31,0x30,0x32,0x34", **fields)
+
+
+def test_of_encrypted_packets_only_number_and_bytes_are_known() -> None:
+    discovery = data(1, 1, BUILT_IN, frame__len="400")
+    packets = [discovery, sealed(2), sealed(3), sealed(4, frame__len="50")]
+    window = counted(packets, 3 * 10**9, 10**12, encrypts=True)
+    assert (window.counts["packets"], window.counts["bytes"], window.counts["other_bytes"]) == (2, 150, 150)
+    assert (window.sealed_before, window.sealed) == (1, 2)
+    fragment_of_it = packet(3, ip__reassembled_in="4", frame__len="1500")
+    window = counted([discovery, fragment_of_it, sealed(4)], 3 * 10**9, 10**12, encrypts=True)
+    assert (window.sealed_before, window.sealed, window.counts["bytes"]) == (0, 2, 1600)
+
+
+def test_who_only_signs_its_messages_encrypts_keys_alone() -> None:
+    """A signed packet names its sender twice: in its header, and for the receiver of what is in it."""
+    messages = [sealed(1, frame__len="200"), data(2, 1, rtps__guidPrefix__src="01,01"), sealed(3)]
+    window = counted(messages, 2 * 10**9, 10**12, encrypts=True)
+    assert (window.sealed_before, window.sealed) == (0, 0)
+    assert (window.counts["startup_discovery_bytes"], window.counts["discovery_bytes"]) == (200, 100)
+    messages.append(sealed(4, rtps__guidPrefix__src="02"))  # it may encrypt what it says in another domain
+    for encrypts in (True, False):
+        assert counted(messages, 2 * 10**9, 10**12, encrypts).sealed == encrypts
+
+
+@pytest.mark.parametrize(
+    ("packets", "hidden"),
+    [
+        ([data(1, 1, BUILT_IN), data(3, 1)], set()),
+        ([sealed(1), data(3, 1, rtps__guidPrefix__src="02")], {"startup_discovery_bytes"}),
+        ([data(1, 1, BUILT_IN), sealed(3)], set(BY_PURPOSE)),
+        ([sealed(1), sealed(3)], {"startup_discovery_bytes", *BY_PURPOSE}),
+    ],
+)
+def test_what_encryption_hides_is_no_zero(
+    tmp_path: Path, packets: list[Packet], hidden: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "none").touch()
+    monkeypatch.setattr("lagometer.run.captured.packets_of", lambda _: iter(packets))
+    trial = outcome(tmp_path, Captured("", 10, 0, (0, 0)))
+    trial.measure_begin_ns, trial.measure_end_ns = 2 * 10**9, 10**12
+    counts, warnings = wire_counts(cast("Any", trial), encrypts=True)
+    assert set(WIRE_COUNTS) - set(counts) == hidden
+    assert (counts["packets"], counts["bytes"], warnings) == (1, 100, ())
 
 
 def test_a_packet_counts_where_it_was_sent() -> None:
@@ -133,5 +191,5 @@ def outcome(tmp_path: Path, captured: Captured, back_end: str | None = None) -> 
 def test_what_was_not_captured_whole_is_not_counted(
     tmp_path: Path, captured: Captured, back_end: str | None, why: str
 ) -> None:
-    counts, (warning,) = wire_counts(cast("Any", outcome(tmp_path, captured, back_end)))
+    counts, (warning,) = wire_counts(cast("Any", outcome(tmp_path, captured, back_end)), encrypts=False)
     assert counts == {} and why in warning

@@ -68,3 +68,16 @@ def test_a_clock_that_was_pulled_may_drift_by_that_as_well_and_is_named() -> Non
     (warning,) = slewed(outcome(slewed_ns=-300_000), {})
     assert warning.startswith("clock-slewed: the clock of base was pulled by -300 ppm")
     assert not slewed(outcome(slewed_ns=50_000), {}) and not slewed(outcome(), {})
+
+
+def test_a_clock_that_was_pulled_forwards_and_back_counts_as_at_its_fastest() -> None:
+    seen = outcome()
+    robot, base = seen.hosts
+    seen = replace(seen, hosts=(robot, replace(base, pulled_ppm=500.0)))
+    assert [each.drift for each in exchanges(seen, {})] == [pytest.approx(700e-6, rel=1e-2)] * 2
+    (warning,) = slewed(seen, {})
+    assert warning.startswith("clock-slewed: the clock of base was pulled by +0 ppm (at times by 500 ppm)")
+    assert not slewed(seen, {"base": Host(drift_ppm=600)})
+    even = outcome(slewed_ns=-300_000)
+    even = replace(even, hosts=(even.hosts[0], replace(even.hosts[1], pulled_ppm=305.0)))
+    assert "pulled by -300 ppm against" in slewed(even, {})[0]

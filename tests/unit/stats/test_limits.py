@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,33 @@ def test_losses_are_judged_and_none_seen_is_a_bound(campaign: Path) -> None:
     best = 1.0 - 0.025 ** (1.0 / (9 * 1_600))  # if messages were independent
     assert 0.999 * best < (none.high or 0.0) < 20.0 * best
     assert judged(campaign, "lost > 0.001%").verdict == UNKNOWN
+
+
+def with_clocks(source: Path, folder: Path, bound_ns: int | None) -> Path:
+    """A copy of a campaign whose ends have two clocks: with this bound, and of one trial nothing is known."""
+    shutil.copytree(source, folder)
+    column = pl.when(pl.col("valid")).then(pl.lit(bound_ns)).cast(pl.Int64).alias("clock_bound_ns")
+    cells = pl.read_parquet(folder / "cells.parquet").with_columns(column)
+    if bound_ns is None:
+        latency = pl.when(pl.col("trial") > 0).then(pl.col("latency_max_ns")).alias("latency_max_ns")
+        cells = cells.with_columns(latency)
+    cells.write_parquet(folder / "cells.parquet")
+    return folder
+
+
+def test_a_maximum_between_two_clocks_is_known_to_their_bound(campaign: Path, tmp_path: Path) -> None:
+    largest = judged(campaign, "max > 1ns").value
+    assert largest is not None
+    apart = with_clocks(campaign, tmp_path / "apart", 2_000)
+    for over_ns, verdict in ((-2_001, MET), (-1_999, UNKNOWN), (1_999, UNKNOWN), (2_000, NOT_MET)):
+        found = judged(apart, f"max > {int(largest) + over_ns}ns")
+        assert (found.verdict, found.low, found.high) == (verdict, largest - 2_000, largest + 2_000), over_ns
+    assert judged(apart, "max > 1ns").why == (
+        f"{judged(campaign, 'max > 1ns').why}; the offset of its ends' clocks is known to ± 2.00 µs"
+    )
+    unknown = judged(with_clocks(campaign, tmp_path / "unknown", None), "max > 1ns")
+    assert unknown.verdict == UNKNOWN
+    assert str(unknown.why).startswith("not known of 1 of ")
 
 
 def test_too_few_trials_tell_nothing_but_the_maximum(short: Path) -> None:

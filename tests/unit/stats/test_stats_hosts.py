@@ -13,6 +13,7 @@ from small_trial import SmallTrial
 from lagometer.stats.trial.clocks import clock_offsets
 from lagometer.stats.trial.edges import samples
 from lagometer.stats.trial.estimate import summarise
+from lagometer.stats.trial.fairness import fairness_columns
 from lagometer.stats.trial.offset import Bound
 from lagometer.store.clocks import on_our_clock
 from lagometer.store.exchanges import Exchanges, HostExchanges, exchanges_of
@@ -162,6 +163,16 @@ def test_a_way_back_to_its_own_host_is_told_whatever_the_clocks_say() -> None:
         assert (whole["clock"], whole["latency_p50_ns"]) == ("same", 300)
         assert (chain["communication_p50_ns"], chain["whole_p50_ns"]) == (200, 350)
         assert chain["half_round_trip_p50_ns"] == 100
+
+
+def test_subscribers_between_two_clocks_are_not_called_unfair() -> None:
+    """An offset within its bound would look as if one were served later."""
+    trial = SmallTrial()
+    near, far = trial.edge(0, "source", "a"), trial.edge(0, "source", "b")
+    facts, p50s_ns = trial.facts({0}, {"a", "b"}), {near.name: 1_000, far.name: 5_000}
+    assert fairness_columns(facts, p50s_ns)["fairness_p50_ratio"] == 5.0
+    apart = replace(facts, edges=(near, replace(far, receiver_clock="base")))
+    assert set(fairness_columns(apart, p50s_ns).values()) == {None}
 
 
 def test_hosts_with_one_clock_are_as_one_host() -> None:

@@ -6,12 +6,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from study_adapters import write_adapters
 
 from lagometer.errors import BadInput
 from lagometer.run.worker.layout import Place, worker_plans
-from lagometer.study import Adapter, Cell, Expansion, Study, expand, study_from_mapping
+from lagometer.study import Adapter, Cell, Expansion, Study, expand, load_study, study_from_mapping
+from lagometer.study.hosts_file import load_hosts
+from lagometer.study.schema_json import study_schema
 
 CPUS = (0, 1)
 HOSTS: dict[str, Any] = {"robot": {"launcher": "local"}, "base": {"runs": ["sink", "pong"]}}
@@ -52,6 +55,51 @@ def test_one_host_and_several_are_cells_of_one_study(adapters: dict[str, Adapter
     assert (alone.hosts, both.hosts) == (("robot",), ("robot", "base"))
     assert both.host_of == {"source": "robot", "relay-1": "robot", "sink": "base"}
     assert both.columns()["hosts"] == "robot+base"
+
+
+def file_of_study(folder: Path, hosts: str) -> Path:
+    path = folder / "study.yaml"
+    matrix = "{adapter: cyclonedds, workload: pipeline-2, network: host}"
+    path.write_text(f"name: test\nhosts: {hosts}\nmatrix: {matrix}\n")
+    return path
+
+
+def test_hosts_may_be_in_a_file_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the study, or in the working directory; it is the file that `doctor --hosts` reads."""
+    write_adapters(tmp_path / "adapters")
+    monkeypatch.setenv("LAGOMETER_ADAPTER_PATH", str(tmp_path / "adapters"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "hosts.yaml").write_text("hosts:\n  robot: {launcher: netns}\n  base: {runs: [sink]}\n")
+    given = load_study(file_of_study(tmp_path, "hosts.yaml"))
+    same = load_study(file_of_study(elsewhere, "{robot: {launcher: netns}, base: {runs: [sink]}}"))
+    assert given.hosts == same.hosts and given.matrix == same.matrix
+    assert given.as_json() == same.as_json()
+    assert load_hosts(tmp_path / "hosts.yaml")[0] == given.hosts
+    assert load_hosts(tmp_path / "study.yaml")[0] == given.hosts
+    monkeypatch.chdir(tmp_path)
+    assert load_study(file_of_study(elsewhere, "hosts.yaml")).hosts == given.hosts
+    described = {"name": "x", "hosts": "hosts.yaml", "matrix": {"adapter": "shm", "workload": "pingpong"}}
+    jsonschema.validate(described, study_schema())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "the file 'hosts.yaml' is neither in"),
+        ("hosts: {robot: {runs: [sink]}}\nname: x\n", "hosts.yaml:2"),
+        ("hosts: {robot: {rums: [sink]}}\n", "did you mean 'runs'?"),
+        ("robot: {}\n", "a file of hosts has only `hosts:`"),
+        ("hosts: [robot]\n", "has no hosts under it"),
+        ("hosts: {robot: {runs: [sinc]}}\n", "did you mean 'sink'?"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_hosts_names_it(tmp_path: Path, text: str | None, words: str) -> None:
+    if text is not None:
+        (tmp_path / "hosts.yaml").write_text(text)
+    with pytest.raises(BadInput) as caught:
+        load_study(file_of_study(tmp_path, "hosts.yaml"))
+    assert words in str(caught.value)
 
 
 def test_a_study_without_hosts_runs_here_and_its_ids_stay(adapters: dict[str, Adapter]) -> None:

@@ -66,6 +66,20 @@ def test_rclcpp_is_measured_over_each_middleware_of_kronauer() -> None:
             assert layers == ["rmw_cyclonedds_cpp", "rmw_fastrtps_cpp", "rmw_connextdds"]
 
 
+@pytest.mark.parametrize("scale", [None, "quick"])
+@pytest.mark.parametrize("name", ["maruyama-2016", "paul-2024", "half-megabyte"])
+def test_plain_tcp_carries_the_same_bytes_over_each_link(name: str, scale: str | None) -> None:
+    """The floor between hosts. Not of bridges, whose work no bare transport does, nor of late subscribers."""
+    parts = study_of(name, scale).parts.values()
+    over = [part.matrix for part in parts if "link" in part.matrix and "start" not in part.matrix]
+    ways = [each for each in over if set(each["workload"]) <= {"pipeline-2", "roundtrip"}]
+    assert any(each["adapter"] != ("tcp",) for each in ways)
+    for way in ways:
+        keys = ("workload", "payload", "rate", "link", "hosts")
+        beside = [each for each in ways if all(set(way[key]) <= set(each[key]) for key in keys)]
+        assert any(each["adapter"] == ("tcp",) for each in beside), way
+
+
 @pytest.mark.parametrize("name", PAPERS)
 def test_each_says_where_its_values_are_from(name: str) -> None:
     text = (ROOT / "studies" / f"{name}.yaml").read_text(encoding="utf-8")

@@ -89,6 +89,9 @@ def test_what_was_sent_again_is_counted_or_said_to_be_unknown() -> None:
     for unknown in (row, row | {"wire_data": 0, "wire_resent": 0}):
         assert "how many were sent again the middleware doesn't report" in said(unknown).number
         assert "no message was lost, so they were sent again" in said(unknown).what
+    packets = row | {"wire_packets": 5000}
+    for hidden in ({"wire_data": 900, "wire_resent": None}, {"wire_data": None, "wire_resent": None}):
+        assert "neither the middleware nor the captured packets tell" in said(packets | hidden).number
     best_effort = said(row, reliability="best_effort")
     assert "sent again" not in best_effort.what + best_effort.number
     assert "sent again" not in said(DROPS).number

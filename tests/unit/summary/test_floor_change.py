@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -45,6 +46,12 @@ def test_slow_rates_that_slow_the_floor_as_well_are_the_machines(reported: str, 
     assert found.floor_times == pytest.approx(6.3, abs=0.05)
     assert "the floor (shm) changed by 6.3 ×, this cell by " in found.sentence
     assert found.sentence.endswith("the machine (waking up, cold caches), not the middleware")
+
+
+def test_figures_between_two_clocks_are_not_held_against_a_floor() -> None:
+    given = campaign({"shm": (4.7, 29.6), "cyclonedds": (45, 224)})
+    bound = pl.lit(1_000, dtype=pl.Int64).alias("clock_bound_ns")
+    assert change(replace(given, cells=given.cells.with_columns(bound)), "cyclonedds") is None
 
 
 def test_what_the_floor_does_not_do_is_the_middlewares() -> None:

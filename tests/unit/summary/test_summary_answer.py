@@ -103,6 +103,29 @@ def test_what_overlaps_is_not_told_apart(directory: Path, tmp_path: Path) -> Non
     assert found.remarks == ["the intervals of fastdds overlap with it"]
 
 
+def test_between_two_clocks_the_bound_stands_beside_it(directory: Path, tmp_path: Path) -> None:
+    """Without samples, so without intervals, which would contain the bounds."""
+
+    def first_with(name: str, bound_ns: int | None) -> Fastest:
+        bound = pl.lit(bound_ns).cast(pl.Int64).alias("clock_bound_ns")
+        lost = pl.lit(0).cast(pl.Int64).alias("lost")
+        kind = pl.lit("hard").alias("clock_bound")
+        return fastest(edited(directory, tmp_path / name, bound, lost, kind))[0]
+
+    known = first_with("one-clock", None)
+    assert (known.adapter, known.remarks) == ("cyclonedds", [])
+    near = first_with("near", 20_000)
+    assert near.not_told_apart == ["fastdds"]
+    assert near.remarks == [
+        "the clocks are not known well enough to tell it from fastdds",
+        "its ends have two clocks, whose offset is known to ± 20.0 µs",
+    ]
+    assert first_with("narrower", 10_000).not_told_apart == []
+    assert first_with("far", 10**9).remarks[1] == (
+        "its ends have two clocks, whose offset is known to ± 1.00 s, which is more than the figure itself"
+    )
+
+
 def test_a_queue_comes_last_and_losses_are_told(directory: Path, tmp_path: Path) -> None:
     mine = pl.col("cell") == DDS
     warning = pl.lit(["queue-builds-up: end-to-end, median response time grows by 330 ms a second"])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import polars as pl
 import pytest
@@ -73,6 +74,21 @@ def test_of_many_messages_some_are_followed_evenly_spread(
     assert bridge.stay_share == pytest.approx(share(LATENCIES_NS[::5]))
 
 
+def with_two_clocks(directory: Path, **columns: Any) -> None:
+    path = directory / form.CELLS
+    cells = pl.read_parquet(path)
+    changed = [pl.lit(value).cast(cells.schema[name]).alias(name) for name, value in columns.items()]
+    cells.with_columns(changed).write_parquet(path)
+
+
+def test_by_two_clocks_no_share_is_known(tmp_path: Path) -> None:
+    """How long a message stays is told by the bridge's own clock."""
+    bridge_of(tmp_path, "relay", [LATENCIES_NS])
+    with_two_clocks(tmp_path, clock="offset", clock_bound_ns=2_000)
+    (bridge,) = bridges(open_campaign(tmp_path), [CELL])
+    assert (bridge.stay_p50_ns, bridge.stay_share) == (IN_NODE_NS, None)
+
+
 def test_a_node_that_no_message_passes_has_no_share(tmp_path: Path) -> None:
     assert bridge_of(tmp_path, "sink", [LATENCIES_NS]).stay_share is None
 
@@ -132,3 +148,11 @@ def test_what_it_adds_is_the_difference_to_the_same_cell_without_it(tmp_path: Pa
 
 def test_without_that_cell_nothing_says_what_it_adds(tmp_path: Path) -> None:
     assert [row.added_p50_ns for row in bridged(tmp_path, [LATENCIES_NS], None)] == [None, None]
+
+
+def test_by_two_clocks_nothing_says_what_it_adds(tmp_path: Path) -> None:
+    bridged(tmp_path, [LATENCIES_NS], [LATENCIES_NS])
+    with_two_clocks(tmp_path, clock="offset", clock_bound_ns=2_000)
+    campaign = open_campaign(tmp_path)
+    rows = bridges(campaign, [cell["id"] for cell in campaign.manifest["cells"]])
+    assert [row.added_p50_ns for row in rows] == [None, None]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lagometer.store.format import END_TO_END
-from lagometer.summary.data import Exclusion, Failure, Glance, Row
+from lagometer.summary.data import Exclusion, Failure, Glance, Interval, Row
 from lagometer.summary.floor_ratio import with_floor
 from lagometer.summary.glance import ROWS_MAX, glance
 from lagometer.summary.intervals import between, ends_of
@@ -52,6 +52,22 @@ def test_each_quantile_is_held_against_the_same_of_the_floor() -> None:
     assert figure.times_floor_p50 == 5.0
     assert figure.times_floor_p99 == 2.5, "of the floor by p50, not of the smallest p99"
     assert figure.cpu_per_message_ns == 5.0
+
+
+def test_between_two_clocks_a_multiple_needs_an_interval() -> None:
+    """Each part may be off by its bound, and even be below 0; intervals contain the bounds."""
+    factors = dict([cell("tcp", 64), cell("zenoh", 64)])
+    floor = [between("latency_p50_ns", 8.0, 12.5)]
+    own = [between("latency_p50_ns", 40.0, 60.0)]
+    cases: list[tuple[list[Interval], list[Interval], float | None]] = [([], [], None), (floor, own, 5.0)]
+    for of_floor, of_cell, times in cases:
+        tcp = summary("tcp/64", 10.0).model_copy(update={"intervals": of_floor})
+        zenoh = summary("zenoh/64", 50.0, clock_bound_ns=2.0).model_copy(update={"intervals": of_cell})
+        found = table(factors, [tcp, zenoh])
+        assert found is not None
+        (figure,) = next(row for row in found.rows if row.adapter == "zenoh").figures
+        assert figure is not None and figure.times_floor_p50 == times
+        assert figure.latency_p50_ns == 50.0
 
 
 def test_multiples_of_the_floor_have_the_interval_of_both_parts() -> None:

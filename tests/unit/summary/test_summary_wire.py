@@ -69,6 +69,19 @@ def test_what_belongs_to_rtps_is_unknown_without_it() -> None:
     assert (cell.heartbeats_per_message, cell.resent_per_message, cell.discovery_share) == (None, None, None)
 
 
+def test_what_encryption_hides_is_unknown() -> None:
+    hidden = ("data", "heartbeats", "control_bytes", "discovery_bytes", "resent", "startup_discovery_bytes")
+    counts: dict[str, Any] = {"bytes": 1500, "packets": 20, **dict.fromkeys(hidden)}
+    (cell,) = found(rows("a", 0, **counts))
+    assert (cell.packets_per_message, cell.bytes_per_payload_byte) == (2.0, 1.5)
+    figures = (cell.heartbeats_per_message, cell.control_share, cell.discovery_share)
+    assert (*figures, cell.startup_discovery_bytes) == (None,) * 4
+    counts["startup_discovery_bytes"] = 900  # keys were exchanged in the clear, messages were not
+    (cell,) = found(rows("a", 0, **counts))
+    assert cell.startup_discovery_bytes == 900
+    assert (cell.heartbeats_per_message, cell.control_share) == (None, None)
+
+
 LINK = {"rate_bps": 1_000_000, "mtu_bytes": 1500, "frame_overhead_bytes": 24, "changes": []}
 LEAST = 142 / 100  # 14 B of Ethernet, 20 of IP and 8 of UDP beside 100 of payload
 

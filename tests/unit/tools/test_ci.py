@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -180,6 +181,20 @@ def test_a_night_has_every_check_that_can_be_made_and_no_other(tree: Path) -> No
     targets = {word for words in listed for word in words.split()}
     assert targets > NO_CHECKS
     assert {line.split()[1] for line in (tree / "made").read_text().splitlines()} == targets - NO_CHECKS
+
+
+def test_what_crosses_a_network_is_tested_by_one_target() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    found = re.search(r"^network_tests := (.*)$", text, re.MULTILINE)
+    assert found is not None and "$(network_tests:%=tests/integration/campaign/test_%.py)" in text
+    folder, names = ROOT / "tests" / "integration" / "campaign", set(found[1].split())
+    assert {name for name in names if not (folder / f"test_{name}.py").is_file()} == set()
+    of_networks = {
+        path.stem.removeprefix("test_")
+        for word in ("host", "bridge", "security", "capture", "device")
+        for path in folder.glob(f"test_*{word}*.py")
+    }
+    assert of_networks <= names
 
 
 def test_a_night_requires_what_a_landing_requires(tree: Path) -> None:
