@@ -216,7 +216,8 @@ export interface Saturated {
  *
  * Bytes count whole frames, each once. `bytes_per_payload_byte`: per payload byte that a reader took.
  * `..._per_message`: per message that a reader took. `..._share`: of all bytes. `startup_discovery_bytes`:
- * of the middleware's own traffic before the measure phase. RTPS figures are null without RTPS.
+ * of the middleware's own traffic before the measure phase. RTPS figures are null without RTPS, and if
+ * messages are encrypted.
  *
  * If all messages have the same payload: `least_bytes_per_payload_byte`: Ethernet, IP and UDP alone, in
  * frames that fill the MTU. For a link with a rate: `ideal_bytes_per_s`: that rate as if messages were
