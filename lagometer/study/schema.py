@@ -470,8 +470,7 @@ NESTED_KEYS: Mapping[str, str] = {
     "variants": "sets of options for the factor `variant`: `variants: {udp: {fastdds: {transport: udp}}}`; "
     "`env: {NAME: value}` in one sets variables of the workers",
     "hosts": "places that workers run on: `hosts: {robot: {launcher: local}, base: {launcher: local, "
-    "runs: [pong]}}`, or a file that has this key alone; a cell has all of them, or those that the factor "
-    "`hosts` names",
+    "runs: [pong]}}`, or a file with this key alone; a cell has all, or those of the factor `hosts`",
     "links": "emulated links: `links: {radio: {rate: 20Mbit, delay: 5ms, jitter: 1ms, loss: 1%}}`; the "
     "factor `link` names them",
     "control": "a cell that runs between blocks: `none`, `floor` (shm, pingpong), or factors",
