@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Between which edges of a graph a bridge is: a node that takes a message on one side and passes it on to
-another domain or adapter. A node that only turns the messages of a round trip round is not a bridge, whichever
-sides it is on (docs/methodology/chains.md).
+another domain or adapter. A node that only turns the messages of a round trip round is not a bridge,
+whichever sides it is on (docs/methodology/chains.md).
 """
 
 from __future__ import annotations
