@@ -107,10 +107,15 @@ def misnamed(adapter: Adapter) -> str | None:
 
 
 def refuse_misnamed(cells: Iterable[Cell], adapters: Mapping[str, Adapter]) -> None:
-    """Raises BadInput if an adapter of these cells has another name in its library than in its sidecar."""
+    """Raises BadInput if an adapter of these cells has another name in its library than in its sidecar, and
+    than in any other sidecar that describes the same library."""
     for name in dict.fromkeys(name for cell in cells for name in cell.adapters):
+        library = adapters[name].library.resolve()
+        others = [
+            each for each in adapters.values() if each.name != name and each.library.resolve() == library
+        ]
         wrong = misnamed(adapters[name])
-        if wrong is not None:
+        if wrong is not None and all(misnamed(other) is not None for other in others):
             raise BadInput(wrong, where=name)
 
 

@@ -15,8 +15,8 @@ from lagometer.stats.interval.power import (
     POWER,
     deviations,
     measured_pair_variance,
-    measured_variance,
     trials_needed,
+    upper_variance,
 )
 from lagometer.stats.interval.shares import Floats
 from lagometer.store.reader import Campaign
@@ -115,8 +115,8 @@ class _Aim:
     level: float
     power: float
 
-    def trials(self, variance: float, paired: bool) -> int:
-        return trials_needed(variance, self.effect, self.level, self.power, paired)
+    def trials(self, variance: float, paired: bool, seen: Floats) -> int:
+        return trials_needed(variance, self.effect, self.level, self.power, paired, seen)
 
 
 @dataclass(frozen=True)
@@ -144,14 +144,16 @@ def _supported(trials: Sequence[Numbers]) -> int:
 def _of_cell(cell: str, trials: Sequence[Numbers], aim: _Aim) -> CellDetection:
     if len(trials) < 2:
         return CellDetection(cell, len(trials))
-    variance, variance_p99 = (measured_variance(trials, PERMILLE[name], aim.effect) for name in QUANTITIES)
+    whole = [trial for trial in trials if len(trial)]
+    far, far_p99 = (deviations(whole, PERMILLE[name], aim.effect) for name in QUANTITIES)
+    variance, variance_p99 = upper_variance(far), upper_variance(far_p99)
     return CellDetection(
         cell,
         len(trials),
         math.sqrt(variance),
-        aim.trials(variance, paired=False),
+        aim.trials(variance, False, far),
         math.sqrt(variance_p99),
-        max(_supported(trials), aim.trials(variance_p99, paired=False)),
+        max(_supported(trials), aim.trials(variance_p99, False, far_p99)),
     )
 
 
@@ -164,17 +166,17 @@ def _pairs(spreads: Mapping[str, _Spread], aim: _Aim) -> Iterator[PairDetection]
         if len(blocks) < TRIALS_MIN:
             continue
         in_a, in_b = ([block[side] for block in blocks] for side in (0, 1))
-        variance, variance_p99 = (
-            measured_pair_variance(a.deviations[name][in_a], b.deviations[name][in_b]) for name in QUANTITIES
-        )
+        both = {name: (a.deviations[name][in_a], b.deviations[name][in_b]) for name in QUANTITIES}
+        variance, variance_p99 = (measured_pair_variance(*both[name]) for name in QUANTITIES)
+        seen, seen_p99 = (both[name][1] - both[name][0] for name in QUANTITIES)
         yield PairDetection(
             cell_a,
             cell_b,
             len(blocks),
             math.sqrt(variance),
-            aim.trials(variance, paired=True),
+            aim.trials(variance, True, seen),
             math.sqrt(variance_p99),
-            max(a.supported, b.supported, aim.trials(variance_p99, paired=True)),
+            max(a.supported, b.supported, aim.trials(variance_p99, True, seen_p99)),
         )
 
 

@@ -2,12 +2,17 @@
 """How many trials a comparison needs to find a difference, and how large a difference it would have found.
 
 Both are for the test in shares.py, whose statistic is Student's t. Its power is that of the t test (the
-noncentral t distribution; Cohen, *Statistical Power Analysis for the Behavioral Sciences*, 1988), and the
-number of trials is at least what a permutation test of this level needs. Effects are relative: 0.05 is 5 %.
+noncentral t distribution; Cohen, *Statistical Power Analysis for the Behavioral Sciences*, 1988). With few
+trials it is less: few relabellings are as extreme as the level asks for, in the smallest case only the one in
+which no trial of one cell is on the other's side, so one trial out of line hides an effect. There the
+permutation test itself is tried, on data like those of the earlier trials.
+Effects are relative: 0.05 is 5 %.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -15,7 +20,7 @@ import numpy as np
 import scipy
 
 from lagometer.stats.interval.confidence import TRIALS_MIN
-from lagometer.stats.interval.shares import Floats, Numbers, Side, fewest_trials
+from lagometer.stats.interval.shares import TIE, Floats, Numbers, Side, fewest_trials
 
 POWER = 0.95
 # A variance from few trials is as often too small as too large. Used as it is, a prediction would fail every
@@ -23,39 +28,105 @@ POWER = 0.95
 # determination*, Statistics in Medicine 14, 1995).
 ASSURANCE = 0.8
 TRIALS_FORESEEN = 100_000  # nobody runs more
+# Up to so many trials of each cell, in pairs and otherwise, the permutation test is tried. Beyond, it has the
+# power of the t test within a few hundredths.
+TRIED_IN_PAIRS, TRIED = 12, 7
+DRAWN, SEED = 1_000, 19_881_204  # the same numbers of trials for the same question
 
 
 def trials_needed(
-    variance: float, effect: float, alpha: float, power: float = POWER, paired: bool = False
+    variance: float,
+    effect: float,
+    alpha: float,
+    power: float = POWER,
+    paired: bool = False,
+    seen: Floats | None = None,
 ) -> int:
     """How many trials of each of two cells show a difference of `effect` with this probability.
 
     variance: of the logarithm of a cell's quantile, as determined by one trial alone (`measured_variance`);
     for trials compared block by block, half the variance of the difference within a block
     (`measured_pair_variance`). alpha: the level of the two-sided test, divided by the number of tests if
-    there are several. At most 100,000. Raises ValueError for an effect of zero, or a level or power that is
-    not a probability.
+    there are several. seen: the deviations, or the pairs' differences of them, that the variance is of; few
+    trials are tried on them, on normal numbers without them. At most 100,000. Raises ValueError for an effect
+    of zero, or a level or power that is not a probability.
     """
     if not effect > 0.0 or not 0.0 < alpha < 1.0 or not alpha < power < 1.0 or not variance >= 0.0:
         raise ValueError(f"variance {variance}, effect {effect}, alpha {alpha}, power {power}")
+    count = _trials_of_student(variance, effect, alpha, power, paired)
+    while count <= _tried(paired) and power_of(variance, effect, alpha, count, paired, seen) < power:
+        count += 1
+    return count
+
+
+def _tried(paired: bool) -> int:
+    return TRIED_IN_PAIRS if paired else TRIED
+
+
+def _trials_of_student(variance: float, effect: float, alpha: float, power: float, paired: bool) -> int:
+    """The fewest trials with this power by Student's t, and with enough relabellings for this level."""
     low = max(TRIALS_MIN, fewest_trials(alpha, paired))
     high = low
-    while high < TRIALS_FORESEEN and power_of(variance, effect, alpha, high, paired) < power:
+    while high < TRIALS_FORESEEN and _power_of_student(variance, effect, alpha, high, paired) < power:
         low, high = high + 1, min(2 * high, TRIALS_FORESEEN)
     while low < high:
         middle = (low + high) // 2
-        if power_of(variance, effect, alpha, middle, paired) < power:
+        if _power_of_student(variance, effect, alpha, middle, paired) < power:
             low = middle + 1
         else:
             high = middle
     return high
 
 
-def power_of(variance: float, effect: float, alpha: float, trials: int, paired: bool = False) -> float:
+def power_of(
+    variance: float,
+    effect: float,
+    alpha: float,
+    trials: int,
+    paired: bool = False,
+    seen: Floats | None = None,
+) -> float:
     """The probability that this many trials of each of two cells show a difference of `effect`.
 
     The arguments are those of `trials_needed`.
     """
+    if variance > 0.0 and trials <= _tried(paired):
+        return _power_of_permutations(variance, effect, alpha, trials, paired, seen)
+    return _power_of_student(variance, effect, alpha, trials, paired)
+
+
+def _power_of_permutations(
+    variance: float, effect: float, alpha: float, trials: int, paired: bool, seen: Floats | None
+) -> float:
+    """The share of drawn data in which the exact test finds the effect. With as many trials on both sides, a
+    larger difference of the means is a larger t, so the differences are compared."""
+    generator = np.random.default_rng(SEED)
+    shape = (trials if paired else 2 * trials, DRAWN)
+    spread = None if seen is None or len(seen) < TRIALS_MIN else float(np.std(seen))
+    if seen is not None and spread:
+        data = generator.choice((seen - seen.mean()) / spread, shape)
+    else:
+        data = generator.normal(0.0, 1.0, shape)
+    data *= math.sqrt(2.0 * variance if paired else variance)
+    data[0 if paired else trials :] += math.log1p(effect)
+    sums = _signs(trials, paired) @ data
+    observed = sums[0]
+    beyond = (np.abs(sums) >= np.abs(observed) - TIE).mean(axis=0)
+    return float(((beyond <= alpha) & (observed > 0.0)).mean())
+
+
+@functools.lru_cache(maxsize=32)
+def _signs(trials: int, paired: bool) -> Floats:
+    """Every relabelling as a row of signs; the first is the true one: B's trials count as plus."""
+    if paired:
+        return np.array(list(itertools.product((1.0, -1.0), repeat=trials)))
+    chosen = np.array(list(itertools.combinations(range(2 * trials), trials)))[::-1]
+    signs = np.full((len(chosen), 2 * trials), -1.0)
+    np.put_along_axis(signs, chosen, 1.0, axis=1)
+    return signs
+
+
+def _power_of_student(variance: float, effect: float, alpha: float, trials: int, paired: bool) -> float:
     if variance == 0.0:
         return 1.0
     degrees = trials - 1 if paired else 2 * trials - 2
@@ -87,12 +158,12 @@ def measured_variance(
     This is not the smallest variance that fits but the upper limit (chi square) that holds with probability
     `assurance`. Raises ValueError for fewer than two trials.
     """
-    return _upper_variance(deviations([trial for trial in trials if len(trial)], permille, effect), assurance)
+    return upper_variance(deviations([trial for trial in trials if len(trial)], permille, effect), assurance)
 
 
 def measured_pair_variance(deviations_a: Floats, deviations_b: Floats, assurance: float = ASSURANCE) -> float:
     """The same for trials compared block by block: the `deviations` of two cells, in the same order."""
-    return _upper_variance(deviations_b - deviations_a, assurance) / 2.0
+    return upper_variance(deviations_b - deviations_a, assurance) / 2.0
 
 
 def deviations(trials: Sequence[Numbers], permille: int, effect: float) -> Floats:
@@ -111,7 +182,7 @@ def deviations(trials: Sequence[Numbers], permille: int, effect: float) -> Float
     return (share - shares) * (math.log1p(effect) / change)
 
 
-def _upper_variance(values: Floats, assurance: float) -> float:
+def upper_variance(values: Floats, assurance: float = ASSURANCE) -> float:
     """The limit that the variance of the values' distribution does not exceed, with this probability."""
     if len(values) < 2:
         raise ValueError("a variance takes two trials")
