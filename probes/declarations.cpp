@@ -16,8 +16,6 @@
 namespace lagometer::probes {
 namespace {
 
-bool wanted() noexcept { return is_on() && follows_programs(); }
-
 template <typename Function>
 Function* find(void* caller, const char* name) noexcept {
   return reinterpret_cast<Function*>(function_of(caller, name));
@@ -105,7 +103,7 @@ LAGOMETER_PROBE int32_t dds_create_writer(int32_t parent, int32_t topic, const v
   Entered entered;
   const int32_t made = reinterpret_cast<Create*>(next.get(LAGOMETER_CALLER))(parent, topic, qos, listener);
   entered.left();
-  if (made > 0 && wanted()) declare(entered, LAGOMETER_CALLER, Call::declare_writer, made, topic);
+  if (made > 0 && records_program()) declare(entered, LAGOMETER_CALLER, Call::declare_writer, made, topic);
   return made;
 }
 
@@ -114,7 +112,7 @@ LAGOMETER_PROBE int32_t dds_create_reader(int32_t parent, int32_t topic, const v
   Entered entered;
   const int32_t made = reinterpret_cast<Create*>(next.get(LAGOMETER_CALLER))(parent, topic, qos, listener);
   entered.left();
-  if (made > 0 && wanted()) declare(entered, LAGOMETER_CALLER, Call::declare_reader, made, topic);
+  if (made > 0 && records_program()) declare(entered, LAGOMETER_CALLER, Call::declare_reader, made, topic);
   return made;
 }
 
@@ -158,7 +156,7 @@ void* fast_create_topic(void* participant, const std::string* name, const std::s
   auto* const create = reinterpret_cast<FastCreateTopic*>(next.get(LAGOMETER_CALLER));
   void* const made = create(participant, name, type, qos, listener, mask);
   entered.left();
-  if (made == nullptr || !wanted()) return made;
+  if (made == nullptr || !records_program()) return made;
   Declaration declaration;
   declaration.text(0, name->data(), name->size());
   declaration.text(1, type->data(), type->size());
@@ -172,7 +170,8 @@ void* fast_create_writer(void* publisher, void* topic, const void* qos, void* li
   auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
   void* const made = create(publisher, topic, qos, listener, mask);
   entered.left();
-  if (made != nullptr && wanted()) declare(entered, LAGOMETER_CALLER, Call::declare_writer, kFastWriter, made, topic);
+  if (made != nullptr && records_program())
+    declare(entered, LAGOMETER_CALLER, Call::declare_writer, kFastWriter, made, topic);
   return made;
 }
 
@@ -182,6 +181,7 @@ void* fast_create_reader(void* subscriber, void* topic, const void* qos, void* l
   auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
   void* const made = create(subscriber, topic, qos, listener, mask);
   entered.left();
-  if (made != nullptr && wanted()) declare(entered, LAGOMETER_CALLER, Call::declare_reader, kFastReader, made, topic);
+  if (made != nullptr && records_program())
+    declare(entered, LAGOMETER_CALLER, Call::declare_reader, kFastReader, made, topic);
   return made;
 }

@@ -5,7 +5,6 @@
 // hold.
 #include <array>
 #include <cstdint>
-#include <cstring>
 
 #include "journal.hpp"
 #include "layouts.hpp"
@@ -44,14 +43,6 @@ struct NoTimes {
   static int64_t count(int64_t) noexcept { return 0; }
   static int64_t at(int64_t) noexcept { return 0; }
 };
-
-/// A number in a foreign structure.
-template <typename Number>
-Number read_at(const void* structure, int64_t at) noexcept {
-  Number number{};
-  std::memcpy(&number, static_cast<const uint8_t*>(structure) + at, sizeof number);
-  return number;
-}
 
 /// A Fast DDS time that an application gave, with its nanoseconds at this offset.
 NoTimes given_at(const void* time, int64_t nanoseconds_at) noexcept {

@@ -19,6 +19,8 @@ struct Moment {
 [[nodiscard]] bool is_on() noexcept;
 /// Whether the program is not one of ours: its messages have no envelope, and what it creates is recorded, too.
 [[nodiscard]] bool follows_programs() noexcept;
+/// Whether this process is such a program, and is recorded now.
+[[nodiscard]] inline bool records_program() noexcept { return is_on() && follows_programs(); }
 [[nodiscard]] Moment now() noexcept;
 
 /// One call in progress: the time of its entry.

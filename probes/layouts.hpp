@@ -4,8 +4,17 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 namespace lagometer::probes {
+
+/// A number in a foreign structure, at this offset.
+template <typename Number>
+Number read_at(const void* structure, int64_t at) noexcept {
+  Number number{};
+  std::memcpy(&number, static_cast<const uint8_t*>(structure) + at, sizeof number);
+  return number;
+}
 
 /// Cyclone DDS: dds_sample_info_t, and ddsi_serdata, a serialised message.
 struct CycloneLayout {

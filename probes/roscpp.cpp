@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <string>
 
 #include "declaration.hpp"
@@ -18,8 +17,6 @@ namespace lagometer::probes {
 namespace {
 
 std::atomic<bool> created{false};
-
-bool wanted() noexcept { return is_on() && follows_programs(); }
 
 /// What this thread is doing in roscpp.
 struct Current {
@@ -45,13 +42,6 @@ class During {
 
 const uint8_t* bytes_of(const void* object) noexcept { return static_cast<const uint8_t*>(object); }
 uint64_t number_of(const void* object) noexcept { return reinterpret_cast<uint64_t>(object); }
-
-template <typename Number>
-Number read_at(const void* object, int64_t at) noexcept {
-  Number number{};
-  std::memcpy(&number, bytes_of(object) + at, sizeof number);
-  return number;
-}
 
 /// Where the bytes of a ros::SerializedMessage lie, and how many there are; or where the message itself does, if it
 /// stays within the process and is not serialised.
@@ -101,7 +91,7 @@ class Taking {
   Taking(const Taking&) = delete;
   Taking& operator=(const Taking&) = delete;
   ~Taking() {
-    if (!wanted() || current.queue == 0) return;
+    if (!records_program() || current.queue == 0) return;
     entered_.left();
     CallRecord record{};
     record.descriptor = -1;
@@ -200,7 +190,7 @@ void ros_publisher(void* self, const std::string* topic, const std::string* sum,
                    const void* node, const void* callbacks) {
   static constinit NextOfProcess next(LAGOMETER_PUBLISHER);
   reinterpret_cast<Publisher*>(next.need(LAGOMETER_CALLER))(self, topic, sum, type, latched, node, callbacks);
-  if (wanted()) declare_publisher(self, *topic, *type, &latched);
+  if (records_program()) declare_publisher(self, *topic, *type, &latched);
 }
 
 /// Of ROS Melodic and before, which does not say here whether the publisher keeps its last message.
@@ -208,13 +198,13 @@ void ros_old_publisher(void* self, const std::string* topic, const std::string* 
                        const void* node, const void* callbacks) {
   static constinit NextOfProcess next(LAGOMETER_OLD_PUBLISHER);
   reinterpret_cast<OldPublisher*>(next.need(LAGOMETER_CALLER))(self, topic, sum, type, node, callbacks);
-  if (wanted()) declare_publisher(self, *topic, *type, nullptr);
+  if (records_program()) declare_publisher(self, *topic, *type, nullptr);
 }
 
 void ros_publish(const void* publisher, const void* serialise, void* message) {
   static constinit NextOfProcess next(LAGOMETER_PUBLISH);
   auto* const publish = reinterpret_cast<Publish*>(next.need(LAGOMETER_CALLER));
-  if (!wanted()) return publish(publisher, serialise, message);
+  if (!records_program()) return publish(publisher, serialise, message);
   Entered entered;
   publish(publisher, serialise, message);
   entered.left();
@@ -224,7 +214,7 @@ void ros_publish(const void* publisher, const void* serialise, void* message) {
 void ros_queue(void* self, const std::string* topic, int32_t depth, bool concurrent) {
   static constinit NextOfProcess next(LAGOMETER_QUEUE);
   reinterpret_cast<Queue*>(next.need(LAGOMETER_CALLER))(self, topic, depth, concurrent);
-  if (wanted()) declare(Call::declare_reader, number_of(self), *topic, current.subscribed, depth, false);
+  if (records_program()) declare(Call::declare_reader, number_of(self), *topic, current.subscribed, depth, false);
 }
 
 int32_t ros_queue_call(void* queue) {
@@ -237,7 +227,7 @@ int32_t ros_queue_call(void* queue) {
 void ros_deserialiser(void* self, const void* helper, const void* message, const void* header) {
   static constinit NextOfProcess next(LAGOMETER_DESERIALISER);
   auto* const construct = reinterpret_cast<Deserialiser*>(next.need(LAGOMETER_CALLER));
-  if (!wanted()) return construct(self, helper, message, header);
+  if (!records_program()) return construct(self, helper, message, header);
   Entered entered;
   construct(self, helper, message, header);
   entered.left();

@@ -20,8 +20,6 @@ namespace {
 constexpr uint64_t kHashedBytes = 2048;  // of the payload's beginning, and of its end
 constexpr int kFromEnd = SEEK_END;
 
-bool wanted() noexcept { return is_on() && follows_programs(); }
-
 /// z_bytes_reader_t and z_view_string_t, which are smaller: whoever calls the library has their memory.
 struct Opaque {
   std::array<uint64_t, 16> words;
@@ -189,7 +187,7 @@ struct Followed {
 
 void take(void* sample, void* context) {
   const auto* const followed = static_cast<const Followed*>(context);
-  if (wanted()) {
+  if (records_program()) {
     Entered entered;
     entered.left();
     const Zenoh& library = *followed->library;
@@ -215,7 +213,7 @@ void drop(void* context) {
 void follow(void* caller, const void* key, Closure* closure) noexcept {
   static std::atomic<uint64_t> subscribers{0};
   const Zenoh& library = zenoh(caller);
-  if (!wanted() || !library.is_whole() || closure == nullptr || closure->call == nullptr) return;
+  if (!records_program() || !library.is_whole() || closure == nullptr || closure->call == nullptr) return;
   const uint64_t number = subscribers.fetch_add(1, std::memory_order_relaxed) + 1;
   auto* const followed = new (std::nothrow) Followed{*closure, &library, number};
   if (followed == nullptr) return;
@@ -240,7 +238,7 @@ LAGOMETER_PROBE int8_t z_put(const void* session, const void* key, void* payload
   static constinit NextOfProcess next("z_put");
   void* const caller = LAGOMETER_CALLER;
   auto* const put = reinterpret_cast<Put*>(next.need(caller));
-  if (!wanted()) return put(session, key, payload, options);
+  if (!records_program()) return put(session, key, payload, options);
   return put_through(caller, key, payload, [&] { return put(session, key, payload, options); });
 }
 
@@ -249,7 +247,7 @@ LAGOMETER_PROBE int8_t z_put(const void* session, const void* key, void* payload
     static constinit NextOfProcess next(#name);                                      \
     void* const caller = LAGOMETER_CALLER;                                           \
     auto* const put = reinterpret_cast<PublisherPut*>(next.need(caller));            \
-    if (!wanted()) return put(publisher, payload, options);                          \
+    if (!records_program()) return put(publisher, payload, options);                 \
     return put_through(caller, key_of(caller, key, publisher), payload,              \
                        [&] { return put(publisher, payload, options); });            \
   }
