@@ -18,6 +18,7 @@ from lagometer.agent.isolation import directory_of
 from lagometer.agent.orders import Orders
 from lagometer.installation import probe_path, scheduler_path, worker_command, worker_path
 from lagometer.machine.tuning import Tuner
+from lagometer.run.asked import asked_noted
 from lagometer.run.companions.bridges import wanted_bridge
 from lagometer.run.companions.daemons import wanted_daemons
 from lagometer.run.companions.interference import wanted_load
@@ -128,6 +129,7 @@ class TrialRunner:
             parts.append(self._part(study, cell, link, number, plans, trial, packets, files))
         with tuned_for(cell, self._tuner) as tuned:
             outcome = tuned.noted(secured.noted(conductor.carry_out(parts, plans)))
+        outcome = asked_noted(cell, self._adapters, outcome)
         if cell.link is not None:
             self._forget(cell.hosts)
         samples, rows, beside_samples = _estimates(study, cell, trial, outcome, self._adapters)

@@ -43,7 +43,7 @@ REASONS = {
     "agent-lost": "the agent of a host could not be reached, or ended, or stopped answering",
     "endpoints-missing": "a reader did not get a probe from every publisher that it expects",
     "incompatible-qos": "a reader asks for a quality of service that its writer does not offer",
-    "not-in-force": "the middleware says that something else is in force than the cell asks for",
+    "not-in-force": "the middleware says that another value is in force than the cell asks for",
     "worker-died": "a worker ended before it delivered its records",
     "worker-hung": "a worker stopped answering",
     "tuning-failed": "the machine could not be tuned as the cell asks, or was already tuned",

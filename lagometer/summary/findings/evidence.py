@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from lagometer.store.format import ARROW
+from lagometer.store.in_force import reported, value_of
 
 Json = Mapping[str, Any]
 
@@ -162,13 +163,7 @@ class CellEvidence:
 
     def reported(self, adapter: str, setting: str) -> list[object]:
         """The values an adapter reports for a setting: its contexts', or otherwise its endpoints'."""
-        adapter_objects = [entry for entry in self.objects if entry.get("adapter") == adapter]
-        contexts = [entry for entry in adapter_objects if entry.get("object") == "context"]
-        for objects in (contexts, [entry for entry in adapter_objects if entry not in contexts]):
-            settings = [entry.get("settings") or {} for entry in objects]
-            if values := [_value(by_name[setting]) for by_name in settings if setting in by_name]:
-                return values
-        return []
+        return reported(self.objects, adapter, setting)
 
     @property
     def payload_bytes(self) -> int | None:
@@ -304,9 +299,5 @@ def _flat(entries: Iterable[Json]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for entry in entries:
         for name, setting in (entry.get("settings") or {}).items():
-            values.setdefault(str(name), _value(setting))
+            values.setdefault(str(name), value_of(setting))
     return values
-
-
-def _value(setting: object) -> object:
-    return setting.get("value") if isinstance(setting, dict) else setting

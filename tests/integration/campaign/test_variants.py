@@ -70,3 +70,26 @@ def test_a_file_of_profiles_of_fast_dds_is_a_variant(tmp_path: Path) -> None:
     _, said, _ = lagometer(tmp_path, "show", str(out), "--json")
     about = {each["cell"]: each["kind"] for each in json.loads(said)["findings"] if "setting" in each["kind"]}
     assert about == {"fastdds/pipeline-2/named": "setting-not-confirmed"}
+
+
+def test_a_buffer_that_the_kernel_does_not_grant_fails_its_trials(tmp_path: Path) -> None:
+    """No machine grants a gigabyte to a socket."""
+    need("netns")
+    need("fastdds")
+    (tmp_path / "study.yaml").write_text(
+        "{name: buffers, duration: 200ms, warmup: 50ms, "
+        "options: {fastdds: {transport: udp}}, matrix: {adapter: fastdds, workload: pipeline-2, "
+        "fastdds.socket_buffer_bytes: [64KB, 1000000000]}}"
+    )
+    out = tmp_path / "out"
+    code, said, errors = lagometer(
+        tmp_path, "run", str(tmp_path / "study.yaml"), "--out", str(out), "--no-report", "--json"
+    )
+    assert code == 3, said + errors
+    (failure,) = json.loads(said)["failures"]
+    (reason,) = failure["reasons"]
+    assert reason.startswith("not-in-force: fastdds: socket_buffer_bytes 1000000000 asked for, ")
+    _, said, _ = lagometer(tmp_path, "show", str(out), "--json")
+    found = [each for each in json.loads(said)["findings"] if each["kind"] == "setting-not-in-force"]
+    assert [each["cell"] for each in found] == [failure["cell"]]
+    assert "net.core.rmem_max" in found[0]["fix"]
