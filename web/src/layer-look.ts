@@ -37,6 +37,7 @@ const LAYERS: Record<string, [Hue, number]> = {
   receive_hand_over: [RECEIVING, 0.3],
   wake: [WAKING, 1],
   notify: [WAKING, 0.5],
+  until_polled: [WAKING, 0.75],
   executor: [WAKING, 0.3],
   begin_take: [ROS2, 0.85],
   executor_begin_take: [WAKING, 0.4],

@@ -38,6 +38,7 @@ CATEGORY_OF: Mapping[str, str] = {
     "receive_hand_over": DDS,
     "wake": NOTIFICATION,
     "notify": NOTIFICATION,
+    "until_polled": NOTIFICATION,
     "executor": NOTIFICATION,
     "begin_take": COMMON,
     "executor_begin_take": NOTIFICATION,  # most of it belongs to the executor

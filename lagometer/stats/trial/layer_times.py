@@ -141,6 +141,7 @@ def _passages(
                 last=route.last_for(received),
                 received=received.call if received is not None else None,
                 publisher=publisher,
+                polled=edge.polled,
                 signalled_ns=None if edge.polled else noticed[0],  # nobody waits for it
                 woken_ns=noticed[1],
             ),

@@ -31,6 +31,7 @@ OF_RECEIVER = (
     "receive_hand_over",
     "wake",
     "notify",
+    "until_polled",
     "take",
     "deserialise",
 )

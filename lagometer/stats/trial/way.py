@@ -30,6 +30,7 @@ LAYERS = (
     "receive_hand_over",
     "wake",
     "notify",
+    "until_polled",
     "executor",
     "begin_take",
     "executor_begin_take",
@@ -122,6 +123,7 @@ class Passage:
     write: Call | None = None  # the middleware's call, if it is clear which one
     take: Call | None = None  # likewise
     publisher: int | None = None  # the publishing thread, if its name shows it
+    polled: bool = False  # the node asks for it at times of its own
     signalled_ns: int | None = None  # our own stamps: on the middleware's thread
     woken_ns: int | None = None  # on the node's
 
@@ -297,11 +299,30 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str, *, stays: 
     thread = take.thread
     if received is not None and received.thread == thread and not stays:
         way.go("receiving_thread", arrived_ns, take.begin_ns, thread)
+    elif _is_polled(passage, receiver) and received is not None and received.thread != thread:
+        way.go("until_polled", arrived_ns, take.begin_ns, received.thread, thread)
     else:
         _wake_up(way, received, take, arrived_ns, receiver)
     way.split("take", "deserialise", take.begin_ns, take.end_ns, thread, passage.deserialise)
     if _take_by_ros2(way, take, taken_ns, receiver):
         way.go("benchmark", way.at_ns, taken_ns, thread)
+
+
+def _is_polled(passage: Passage, receiver: Process) -> bool:
+    """Whether the node itself polls the middleware; in ROS 2 an executor does, which has stamps."""
+    return passage.polled and not receiver.knows(probes.RMW_TAKE)
+
+
+def _until_polled(way: Way, passage: Passage, received: Call, thread: int) -> None:
+    """From when the receiving thread has the last byte until `taken`, if nothing shows when a node that polls
+    calls the middleware: of its take, only what follows the deserialising can be told apart."""
+    begin_ns, end_ns, inner = received.end_ns, passage.taken_ns, passage.deserialise
+    if inner is not None and begin_ns <= inner[0] <= inner[1] <= end_ns:
+        way.go("until_polled", begin_ns, inner[0], received.thread, thread)
+        way.go("deserialise", *inner, thread)
+        way.go("take", inner[1], end_ns, thread)
+    else:
+        way.go("until_polled", begin_ns, end_ns, received.thread, thread)
 
 
 def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread: int | None) -> None:
@@ -310,6 +331,9 @@ def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread:
     signalled_ns, woken_ns = passage.signalled_ns, passage.woken_ns
     if received is not None and received.thread == thread:
         way.split("take", "deserialise", received.end_ns, taken_ns, received.thread, passage.deserialise)
+        return
+    if passage.polled and received is not None:
+        _until_polled(way, passage, received, thread if thread is not None else UNKNOWN_THREAD)
         return
     on_thread = received.thread if received is not None else way.thread
     if signalled_ns is not None:

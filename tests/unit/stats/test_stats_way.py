@@ -159,6 +159,30 @@ def test_a_listener_takes_on_the_thread_that_has_it_and_a_node_that_polls_does_n
     assert unseen(received, names={3: "node:sink"}) == [("unattributed", 10, 170), *rest]
 
 
+def test_until_a_node_polls_a_message_lies_in_the_middleware() -> None:
+    received = without(dds_receiver(), probes.BLOCK, probes.API_WAIT)
+    rest = [("take", 170, 190), ("benchmark", 190, 200)]
+    found = spans(layers(dds_sender(), received, 200, polled=True))
+    assert found[2:] == [("transport", 30, 80), ("until_polled", 80, 170), *rest]
+    assert spans(layers(dds_sender(), received, 200))[3:] == [("unattributed", 80, 170), *rest]
+
+
+def test_a_node_that_polls_and_receives_itself_waits_for_nobody() -> None:
+    received: Calls = {
+        RECEIVER: [
+            (call(probes.RECEIVE, -500, 80), [data()]),
+            (call(probes.API_TAKE, 170, 190), []),
+        ]
+    }
+    found = spans(layers(dds_sender(), received, 200, polled=True))
+    assert found[3] == ("receiving_thread", 80, 170)
+
+
+def test_an_executor_that_polls_has_its_stamps() -> None:
+    found = spans(layers(ros2_sender(), ros2_receiver(), 200, polled=True))
+    assert found == spans(layers(ros2_sender(), ros2_receiver(), 200))
+
+
 def test_within_a_thread_what_it_did_before_it_took_is_nobodys() -> None:
     calls: Calls = {
         NODE: [

@@ -69,6 +69,18 @@ def test_what_adapters_stamped_is_a_layer_within_another() -> None:
     assert found[-3:] == [("take", 95, 96), ("deserialise", 96, 98), ("take", 98, 100)]
 
 
+def test_a_node_that_polls_has_the_message_when_it_looks() -> None:
+    """Nobody wakes it, and nothing shows when it calls a middleware that the probe does not know."""
+    sent, received = by_io_threads()
+    del received[4]
+    found = spans(layers(sent, received, 100, names=NODES, polled=True))
+    assert found[-2:] == [("receive", 70, 75), ("until_polled", 75, 100)]
+    stamps = adapters_stamps(("receiver", "deserialise", 96, 98))
+    found = spans(layers(sent, received, 100, stamps, names=NODES, polled=True))
+    assert found[-3:] == [("until_polled", 75, 96), ("deserialise", 96, 98), ("take", 98, 100)]
+    assert spans(layers(sent, received, 100, names=NODES))[-1] == ("unattributed", 75, 100)
+
+
 def test_an_eventfd_that_another_thread_reads_hands_nothing_over() -> None:
     sent, received = by_io_threads()
     sent[SENDER] = [sent[IO].pop(1)]
