@@ -5,7 +5,7 @@
 import type { Finding } from "./data";
 import { element, section, sentence } from "./dom";
 
-const CELLS_SHOWN_MAX = 8;
+const CELLS_SHOWN_MAX = 2; // the others open on demand: the figures below must not be pages away
 
 /** Where the findings of one campaign are listed; a page that compares two has two lists. */
 export interface Place {
@@ -82,13 +82,20 @@ function cellLine(finding: Finding): HTMLElement {
 function item(group: Finding[], place: Place): HTMLElement {
   const [first] = group;
   if (first === undefined) throw new Error("a group has at least one finding");
-  const more = group.length - CELLS_SHOWN_MAX;
+  const more = group.slice(CELLS_SHOWN_MAX);
   return element(
     "li",
     { id: anchor(place, first.footnote), "data-kind": first.kind, tabindex: "-1" },
     element("strong", {}, `[${String(first.footnote)}] `, ...sentence(first.what)),
     element("ul", {}, ...group.slice(0, CELLS_SHOWN_MAX).map(cellLine)),
-    more > 0 ? element("p", { class: "quiet" }, `and ${String(more)} more cells`) : null,
+    more.length > 0
+      ? element(
+          "details",
+          {},
+          element("summary", {}, `${String(more.length)} more ${more.length > 1 ? "cells" : "cell"}`),
+          element("ul", {}, ...more.map(cellLine)),
+        )
+      : null,
     element("p", {}, "Fix: ", ...sentence(first.fix), "."),
     element("p", { class: "quiet" }, `Source: ${first.source}`),
   );

@@ -37,6 +37,8 @@ def _receive_buffer(cell: CellEvidence) -> Iterator[Said]:
         numbers.append(f"a receive buffer holds {size_text(buffer_bytes)}")
     if payload is not None:
         numbers.append(f"a message has {size_text(payload)}")
+    if lost := _lost(trials):
+        numbers.append(f"{lost:,} messages never arrived" if lost > 1 else "1 message never arrived")
     if again := _sent_again(cell, trials):
         numbers.append(again)
     larger = payload is not None and buffer_bytes is not None and payload > buffer_bytes
@@ -60,8 +62,8 @@ def _what_became(cell: CellEvidence, trials: list[Trial]) -> str:
     """What the drops did to messages of the measure phase; the counter covers warm-up and drain, too."""
     if not sum(trial.count("n") for trial in trials):
         return "no message arrived whole"
-    if lost := _lost(trials):
-        return f"{lost:,} messages never arrived" if lost > 1 else "1 message never arrived"
+    if _lost(trials):
+        return "messages never arrived"
     if cell.factors.get("reliability") == "best_effort":
         return "no message was lost, so they were none of the measure phase's"
     return "no message was lost, so they were sent again, which takes time"

@@ -143,7 +143,7 @@ def test_the_machines_counters_alone_prove_nothing() -> None:
 def test_a_loss_that_the_kernel_explains_is_not_blamed_on_a_queue(lost: int, text: str) -> None:
     found = said_of(cell_with({"lost": lost, "kernel_udp_receive_buffer_errors": 20}))
     assert set(found) == {"message-exceeds-receive-buffer"}
-    assert text in found["message-exceeds-receive-buffer"].what
+    assert text in found["message-exceeds-receive-buffer"].number
 
 
 def declared() -> dict[str, Any]:
