@@ -126,8 +126,10 @@ nlohmann::json Context::describe() const {
   settings["use_intra_process_comms"] = setting(settings_.intra_process, false);
   for (const char* name : {"ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_STATIC_PEERS", "CYCLONEDDS_URI",
                            "FASTRTPS_DEFAULT_PROFILES_FILE", "ZENOH_SESSION_CONFIG_URI"}) {
-    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') settings[name] = setting(value, "");
+    if (const auto value = variable(name)) settings[name] = setting(*value, "");
   }
+  if (const auto chosen = builtin_transports(); chosen && rmw.starts_with("rmw_fastrtps"))
+    settings["FASTDDS_BUILTIN_TRANSPORTS"] = setting(*chosen, "DEFAULT");
   nlohmann::json paste = nlohmann::json::array();
   paste.push_back({{"file", "the shell that starts the nodes"}, {"text", "export RMW_IMPLEMENTATION=" + rmw}});
   nlohmann::json result{{"settings", settings}, {"observed", {{"rmw_library", mapped_library(rmw)}}}, {"paste", paste}};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <utility>
 
 namespace lagometer::ros2 {
@@ -219,12 +220,29 @@ void check_service(const Settings& settings, const Quality& request, const Quali
   if (settings.loans) refuse("the rmw lends memory for messages of topics alone: leave out loans");
 }
 
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::optional<std::string> builtin_transports() {
+  // Confined to the local host, rmw_fastrtps_cpp makes its own transports, whatever this variable says.
+  if (variable("ROS_AUTOMATIC_DISCOVERY_RANGE") == "LOCALHOST") return std::nullopt;
+  return variable("FASTDDS_BUILTIN_TRANSPORTS");
+}
+
 json transport_of(std::string_view rmw) {
   const auto between = [](json kinds) -> json {
     return {{"within_process", {"process"}}, {"between_processes", std::move(kinds)}};
   };
   if (rmw == "rmw_cyclonedds_cpp") return between({"udp"});
-  if (rmw == "rmw_fastrtps_cpp") return between({"shared-memory", "udp"});
+  if (rmw != "rmw_fastrtps_cpp") return nullptr;
+  // A file of profiles may choose any transport.
+  if (variable("FASTRTPS_DEFAULT_PROFILES_FILE") || variable("FASTDDS_DEFAULT_PROFILES_FILE")) return nullptr;
+  const std::string chosen = builtin_transports().value_or("DEFAULT");
+  if (chosen == "DEFAULT") return between({"shared-memory", "udp"});
+  if (chosen == "UDPv4" || chosen == "UDPv6") return between({"udp"});
+  if (chosen == "SHM") return between({"shared-memory"});
   return nullptr;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -64,8 +65,14 @@ void check_service(const Settings& settings, const Quality& request, const Quali
 /// {key: {"value", "default"}}.
 nlohmann::json setting(const nlohmann::json& value, const nlohmann::json& usual);
 
+/// The value of an environment variable; none if it is empty or not set.
+std::optional<std::string> variable(const char* name);
+
+/// The transports that FASTDDS_BUILTIN_TRANSPORTS chooses for rmw_fastrtps_cpp; none if it is not set or without effect.
+std::optional<std::string> builtin_transports();
+
 /// What carries this rmw's messages, as far as it is known from outside: the member "transport" of describe(); null for
-/// an rmw that nobody has examined.
+/// an rmw that nobody has examined, and for a choice of transports that can't be told.
 nlohmann::json transport_of(std::string_view rmw);
 
 }  // namespace lagometer::ros2

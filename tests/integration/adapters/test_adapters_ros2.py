@@ -115,6 +115,18 @@ def test_it_carries_messages_of_ros(build: Path, tmp_path: Path, rmw: str) -> No
     assert set(rows["type"].to_list()) == set(TYPES)
 
 
+@pytest.mark.parametrize(("chosen", "carries"), [("UDPv4", "udp"), ("SHM", "shared-memory")])
+def test_the_transports_of_fast_dds_are_those_that_the_environment_chooses(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, carries: str
+) -> None:
+    if "rmw_fastrtps_cpp" not in RMWS:
+        pytest.skip("rmw_fastrtps_cpp is not installed")
+    monkeypatch.setenv("FASTDDS_BUILTIN_TRANSPORTS", chosen)
+    monkeypatch.delenv("ROS_AUTOMATIC_DISCOVERY_RANGE", raising=False)
+    rows = carried(build, tmp_path, {"rmw": "rmw_fastrtps_cpp"})
+    assert set(rows["transport"].drop_nulls().to_list()) == {carries}
+
+
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_within_a_process_the_object_itself_is_handed_over(
     build: Path, tmp_path: Path, executor: str
