@@ -54,7 +54,7 @@ class LayerWork {
     LayerNotes* const notes = LayerNotes::current_;
     if (notes == nullptr || notes->layer_ != layer || notes->count_ == LayerNotes::kNotesMax) return;
     note_ = &notes->notes_[notes->count_++];
-    *note_ = {.data = data, .begin = stamp_of(layer), .end = {}};
+    *note_ = {data, stamp_of(layer), {}};
   }
   ~LayerWork() {
     if (note_ != nullptr) note_->end = stamp_of(note_->begin.layer | LAGOMETER_LAYER_END);

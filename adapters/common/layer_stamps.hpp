@@ -4,6 +4,7 @@
 // An endpoint that has it declares the layers it stamps and remembers which were requested:
 //   static constexpr uint64_t kStampedLayers = LAGOMETER_STAMPS_...;
 //   void ask_for_stamps(uint64_t layers);
+// Also for C++17, which the headers of ROS 1 need.
 #pragma once
 
 #include <sched.h>
@@ -21,7 +22,7 @@ namespace lagometer {
 inline lagometer_stamp stamp_of(uint32_t layer) noexcept {
   const int64_t time_ns = now_ns();
   const int cpu = sched_getcpu();
-  return {.time_ns = time_ns, .layer = layer, .cpu = cpu < 0 ? LAGOMETER_CPU_UNKNOWN : static_cast<uint32_t>(cpu)};
+  return {time_ns, layer, cpu < 0 ? LAGOMETER_CPU_UNKNOWN : static_cast<uint32_t>(cpu)};
 }
 
 /// Appends a stamp, unless the list is full.
@@ -44,12 +45,12 @@ uint64_t id_of_guid(const Bytes& guid) noexcept {
 template <typename Endpoint>
 const lagometer_stamps_table* stamps_table(uint32_t key) noexcept {
   static const lagometer_stamps_table table = {
-      .size = sizeof(lagometer_stamps_table),
-      .abi_version = LAGOMETER_ABI_VERSION,
-      .layers = Endpoint::kStampedLayers,
-      .key = key,
-      .reserved = 0,
-      .ask = [](void* endpoint, uint64_t layers) noexcept {
+      sizeof(lagometer_stamps_table),
+      LAGOMETER_ABI_VERSION,
+      Endpoint::kStampedLayers,
+      key,
+      0,
+      [](void* endpoint, uint64_t layers) noexcept {
         return guarded([&] {
           if ((layers & ~Endpoint::kStampedLayers) != 0)
             throw Error(LAGOMETER_INVALID, "stamps of a layer that is not offered: ask for those in `layers`");

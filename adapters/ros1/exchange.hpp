@@ -61,6 +61,7 @@ struct Arrived {
   lagometer_region bytes{};
   int64_t receipt_ns = 0;              // wall clock, from roscpp
   std::shared_ptr<Exchange> exchange;  // for a request
+  const Note* note = nullptr;          // the message's own
 };
 
 }  // namespace lagometer::ros1

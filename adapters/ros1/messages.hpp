@@ -12,18 +12,39 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "layer_notes.hpp"
 
 namespace lagometer::ros1 {
 
+/// When roscpp had a message serialised or deserialised. It stays with the message: roscpp deserialises on the thread
+/// that serves the callback queue, once for all subscribers of a process, which then get the same object.
+struct Note {
+  bool wanted = false;  // otherwise no clock is read
+  LayerNotes::Note work{};
+
+  /// Null if that layer has not been passed; a message that was not copied has a note of neither.
+  [[nodiscard]] const LayerNotes::Note* of(uint32_t layer) const noexcept {
+    return work.begin.layer == layer && work.end.time_ns != 0 ? &work : nullptr;
+  }
+};
+
+/// A message with such a note. To roscpp it is what it derives from: the same name, checksum and bytes.
+template <typename Message>
+struct Noted : Message {
+  mutable Note note;  // serialising gets a message that is const
+};
+
 /// For type "bytes".
-using Bytes = std_msgs::UInt8MultiArray;
+using Bytes = Noted<std_msgs::UInt8MultiArray>;
 
 /// For type "fixed": what gencpp generates for a file lagometer/msg/FixedN.msg with the one line "uint8[N] data".
 template <std::size_t N>
-struct Fixed {
-  Fixed() : data() { data.assign(0); }
+struct FixedMessage {
+  FixedMessage() : data() { data.assign(0); }
   boost::array<uint8_t, N> data;
 };
+template <std::size_t N>
+using Fixed = Noted<FixedMessage<N>>;
 
 /// The name of a message type; `md5sum` is that of its definition.
 template <std::size_t N>
@@ -61,7 +82,7 @@ struct ServiceBytes {
 };
 
 /// Resizes a message unless its size is fixed, and returns its bytes.
-inline lagometer_region resized(Bytes& message, uint64_t bytes) {
+inline lagometer_region resized(std_msgs::UInt8MultiArray& message, uint64_t bytes) {
   message.data.resize(bytes);
   return {message.data.data(), bytes};
 }
@@ -70,7 +91,7 @@ inline lagometer_region resized(ServiceBytes& message, uint64_t bytes) {
   return {message.data.data(), bytes};
 }
 template <std::size_t N>
-lagometer_region resized(Fixed<N>& message, uint64_t) {
+lagometer_region resized(FixedMessage<N>& message, uint64_t) {
   return {message.data.data(), N};
 }
 
@@ -85,29 +106,44 @@ lagometer_region shown(const Message& message) noexcept {
 namespace ros::message_traits {
 
 template <std::size_t N>
-struct IsFixedSize<lagometer::ros1::Fixed<N>> : TrueType {};
+struct IsFixedSize<lagometer::ros1::FixedMessage<N>> : TrueType {};
 template <std::size_t N>
-struct IsFixedSize<const lagometer::ros1::Fixed<N>> : TrueType {};
+struct IsFixedSize<const lagometer::ros1::FixedMessage<N>> : TrueType {};
 template <std::size_t N>
-struct IsMessage<lagometer::ros1::Fixed<N>> : TrueType {};
+struct IsMessage<lagometer::ros1::FixedMessage<N>> : TrueType {};
 template <std::size_t N>
-struct IsMessage<const lagometer::ros1::Fixed<N>> : TrueType {};
+struct IsMessage<const lagometer::ros1::FixedMessage<N>> : TrueType {};
 
 template <std::size_t N>
-struct MD5Sum<lagometer::ros1::Fixed<N>> {
+struct MD5Sum<lagometer::ros1::FixedMessage<N>> {
   static const char* value() { return lagometer::ros1::FixedNames<N>::md5sum; }
-  static const char* value(const lagometer::ros1::Fixed<N>&) { return value(); }
+  static const char* value(const lagometer::ros1::FixedMessage<N>&) { return value(); }
 };
 template <std::size_t N>
-struct DataType<lagometer::ros1::Fixed<N>> {
+struct DataType<lagometer::ros1::FixedMessage<N>> {
   static const char* value() { return lagometer::ros1::FixedNames<N>::datatype; }
-  static const char* value(const lagometer::ros1::Fixed<N>&) { return value(); }
+  static const char* value(const lagometer::ros1::FixedMessage<N>&) { return value(); }
 };
 template <std::size_t N>
-struct Definition<lagometer::ros1::Fixed<N>> {
+struct Definition<lagometer::ros1::FixedMessage<N>> {
   static const char* value() { return lagometer::ros1::FixedNames<N>::definition; }
-  static const char* value(const lagometer::ros1::Fixed<N>&) { return value(); }
+  static const char* value(const lagometer::ros1::FixedMessage<N>&) { return value(); }
 };
+
+template <typename Message>
+struct IsFixedSize<lagometer::ros1::Noted<Message>> : IsFixedSize<Message> {};
+template <typename Message>
+struct IsFixedSize<const lagometer::ros1::Noted<Message>> : IsFixedSize<Message> {};
+template <typename Message>
+struct IsMessage<lagometer::ros1::Noted<Message>> : IsMessage<Message> {};
+template <typename Message>
+struct IsMessage<const lagometer::ros1::Noted<Message>> : IsMessage<Message> {};
+template <typename Message>
+struct MD5Sum<lagometer::ros1::Noted<Message>> : MD5Sum<Message> {};
+template <typename Message>
+struct DataType<lagometer::ros1::Noted<Message>> : DataType<Message> {};
+template <typename Message>
+struct Definition<lagometer::ros1::Noted<Message>> : Definition<Message> {};
 
 }  // namespace ros::message_traits
 
@@ -123,12 +159,42 @@ struct Serializer<lagometer::ros1::ServiceBytes> {
 };
 
 template <std::size_t N>
-struct Serializer<lagometer::ros1::Fixed<N>> {
+struct Serializer<lagometer::ros1::FixedMessage<N>> {
   template <typename Stream, typename Message>
   static void allInOne(Stream& stream, Message message) {
     stream.next(message.data);
   }
   ROS_DECLARE_ALLINONE_SERIALIZER
+};
+
+/// Notes when it is called. Serialising begins with the question for the length: roscpp then allocates the buffer.
+template <typename Message>
+struct Serializer<lagometer::ros1::Noted<Message>> {
+  using Noted = lagometer::ros1::Noted<Message>;
+
+  static uint32_t serializedLength(const Noted& message) {
+    if (message.note.wanted) begin(message, LAGOMETER_LAYER_SERIALISE);
+    return Serializer<Message>::serializedLength(static_cast<const Message&>(message));
+  }
+  template <typename Stream>
+  static void write(Stream& stream, const Noted& message) {
+    Serializer<Message>::write(stream, static_cast<const Message&>(message));
+    if (message.note.wanted) end(message, LAGOMETER_LAYER_SERIALISE);
+  }
+  template <typename Stream>
+  static void read(Stream& stream, Noted& message) {
+    if (message.note.wanted) begin(message, LAGOMETER_LAYER_DESERIALISE);
+    Serializer<Message>::read(stream, static_cast<Message&>(message));
+    if (message.note.wanted) end(message, LAGOMETER_LAYER_DESERIALISE);
+  }
+
+ private:
+  static void begin(const Noted& message, uint32_t layer) {
+    message.note.work = {&message, lagometer::stamp_of(layer), {}};
+  }
+  static void end(const Noted& message, uint32_t layer) {
+    message.note.work.end = lagometer::stamp_of(layer | LAGOMETER_LAYER_END);
+  }
 };
 
 }  // namespace ros::serialization

@@ -4,6 +4,7 @@
 #include <ros/message_event.h>
 #include <ros/subscribe_options.h>
 
+#include <boost/make_shared.hpp>
 #include <utility>
 
 #include "messages.hpp"
@@ -61,10 +62,16 @@ void Reader::subscribe() {
   using Event = ros::MessageEvent<const Message>;
   const boost::function<void(const Event&)> callback = [this](const Event& event) {
     const auto& message = event.getConstMessage();
-    arrived({message, shown(*message), static_cast<int64_t>(event.getReceiptTime().toNSec()), nullptr});
+    arrived({message, shown(*message), static_cast<int64_t>(event.getReceiptTime().toNSec()), nullptr, &message->note});
+  };
+  const bool noted = (stamped_layers_ & LAGOMETER_STAMPS_DESERIALISE) != 0;
+  const boost::function<boost::shared_ptr<Message>()> create = [noted] {
+    auto message = boost::make_shared<Message>();  // as roscpp does by default
+    message->note.wanted = noted;
+    return message;
   };
   ros::SubscribeOptions options;
-  options.initByFullCallbackType<const Event&>(endpoint_.topic, endpoint_.quality.queue_size, callback);
+  options.initByFullCallbackType<const Event&>(endpoint_.topic, endpoint_.quality.queue_size, callback, create);
   options.callback_queue = queue_.get();
   options.transport_hints = endpoint_.settings.hints(endpoint_.udp);
   subscriber_ = endpoint_.ros_node.subscribe(options);
@@ -79,16 +86,36 @@ void Reader::arrived(Arrived&& arrived) {
 lagometer_status Reader::take(lagometer_sample* samples, uint32_t, uint32_t max, uint32_t& taken) {
   taken = 0;
   if (max == 0) return LAGOMETER_OK;
+  const bool stamped = stamped_layers_ != 0 && has_stamps(*samples);
+  lagometer_stamp entered{};
+  lagometer_stamp left{};
   // One at a time, as with callbacks: no message is deserialised before the previous one was handled.
   bool lent = lend(*samples);
   // The spinner delivers a listener's messages. All others wait in roscpp's queue and are deserialised here. If the
   // next one is for another reader of the waitset, it waits with that reader, so what follows keeps its order.
   if (!lent && dispatch_ != LAGOMETER_DISPATCH_LISTENER) {
+    if (stamped) entered = stamp_of(LAGOMETER_LAYER_TAKE);
     queue_->callOne(ros::WallDuration());
+    if (stamped) left = stamp_of(LAGOMETER_LAYER_TAKE | LAGOMETER_LAYER_END);
     lent = lend(*samples);
   }
+  if (lent && stamped) show_stamps(*samples, entered, left);
   taken = lent ? 1 : 0;
   return LAGOMETER_OK;
+}
+
+// The message may have been deserialised before this call: by the spinner, or for another reader. If it was also
+// delivered before, roscpp was not called for it here, and there is no `entered`.
+void Reader::show_stamps(lagometer_sample& sample, const lagometer_stamp& entered,
+                         const lagometer_stamp& left) const noexcept {
+  const Note* const note = static_cast<const Arrived*>(sample.adapter_data)->note;
+  const LayerNotes::Note* const work = note != nullptr ? note->of(LAGOMETER_LAYER_DESERIALISE) : nullptr;
+  const bool called = entered.time_ns != 0 && (stamped_layers_ & LAGOMETER_STAMPS_TAKE) != 0;
+  const bool earlier = work != nullptr && work->begin.time_ns < entered.time_ns;
+  add_stamps(sample.stamps, called && !earlier, entered, work, left);
+  if (!called || !earlier) return;
+  add_stamp(sample.stamps, entered);
+  add_stamp(sample.stamps, left);
 }
 
 bool Reader::lend(lagometer_sample& sample) noexcept {

@@ -2,6 +2,7 @@
 // ROS 1 through roscpp. adapter.json lists what it supports, README.md what it can't do.
 #include <ros/common.h>
 
+#include "layer_stamps.hpp"
 #include "objects.hpp"
 #include "reader.hpp"
 #include "service_end.hpp"
@@ -46,7 +47,8 @@ struct Traits {
     return {std::make_unique<Writer>(node, reply, end), std::make_unique<Reader>(node, request, end)};
   }
   static const void* extension(uint32_t kind, void*, std::string_view wanted) noexcept {
-    return services_extension<Traits>(kind, wanted);
+    if (kind == LAGOMETER_OBJECT_NODE) return services_extension<Traits>(kind, wanted);
+    return stamps_extension<Writer, Reader>(kind, wanted, LAGOMETER_KEY_NONE);
   }
 };
 

@@ -31,6 +31,7 @@ class TypedOutlet final : public Writer::Outlet {
       publisher_.publish(*pool_.current());
     return true;
   }
+  Note* note() override { return &pool_.current()->note; }
   void matched(lagometer_matched& out) const override {
     out.count = publisher_.getNumSubscribers();
     out.exact = 0;
@@ -82,10 +83,27 @@ lagometer_status Writer::borrow(uint64_t bytes, lagometer_message& message) {
   return LAGOMETER_OK;
 }
 
-lagometer_status Writer::commit(lagometer_message&) {
-  if (outlet_->publish()) return LAGOMETER_OK;
+lagometer_status Writer::commit(lagometer_message& message) {
+  const bool stamped = stamped_layers_ != 0 && has_stamps(message);
+  if (stamped ? publish_stamped(message) : outlet_->publish()) return LAGOMETER_OK;
   rejected_.fetch_add(1, std::memory_order_relaxed);
   return LAGOMETER_REJECTED;
+}
+
+// roscpp serialises within publish(), on this thread, if a subscriber in another process needs it.
+bool Writer::publish_stamped(lagometer_message& message) {
+  message.key = {};
+  message.stamps.count = 0;
+  Note* const note = outlet_->note();
+  if (note == nullptr) return outlet_->publish();
+  *note = Note{};
+  note->wanted = (stamped_layers_ & LAGOMETER_STAMPS_SERIALISE) != 0;
+  const lagometer_stamp entered = stamp_of(LAGOMETER_LAYER_WRITE);
+  const bool sent = outlet_->publish();
+  const lagometer_stamp left = stamp_of(LAGOMETER_LAYER_WRITE | LAGOMETER_LAYER_END);
+  add_stamps(message.stamps, (stamped_layers_ & LAGOMETER_STAMPS_WRITE) != 0, entered,
+             note->of(LAGOMETER_LAYER_SERIALISE), left);
+  return sent;
 }
 
 void Writer::matched(lagometer_matched& out) const {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exchange.hpp"
+#include "layer_stamps.hpp"
 #include "objects.hpp"
 
 namespace lagometer::ros1 {
@@ -21,6 +22,8 @@ class Writer {
   Writer(Node& node, const lagometer_endpoint_config& config, std::shared_ptr<ServiceEnd> service);
   /// Servers: the next message answers this request. Errors: it was already answered.
   void answer(const lagometer_sample& request);
+  static constexpr uint64_t kStampedLayers = LAGOMETER_STAMPS_SERIALISE | LAGOMETER_STAMPS_WRITE;
+  void ask_for_stamps(uint64_t layers) noexcept { stamped_layers_ = layers; }
   void enable();
   lagometer_status borrow(uint64_t bytes, lagometer_message& message);
   lagometer_status commit(lagometer_message& message);
@@ -37,6 +40,8 @@ class Writer {
     /// Returns false if there is no room for it.
     virtual bool publish() = 0;
     virtual void matched(lagometer_matched& out) const = 0;
+    /// The note of the message that was borrowed last; a service has none.
+    virtual Note* note() { return nullptr; }
     /// The next published message answers this request.
     virtual void answer(const Arrived& /*request*/) {
       throw Error(LAGOMETER_INVALID, "ros1: only a server's writer can answer");
@@ -49,7 +54,10 @@ class Writer {
   };
 
  private:
+  bool publish_stamped(lagometer_message& message);
+
   Endpoint endpoint_;
+  uint64_t stamped_layers_ = 0;
   std::shared_ptr<ServiceEnd> service_;
   std::unique_ptr<Outlet> outlet_;
   std::atomic<uint64_t> rejected_{0};

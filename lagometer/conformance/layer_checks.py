@@ -13,7 +13,7 @@ from lagometer.conformance.bench import Subject
 from lagometer.conformance.exchange_checks import PACE_NS
 from lagometer.conformance.findings import Findings
 from lagometer.conformance.pubsub import Endpoint, PubSub
-from lagometer.stats.trial.layers import LAYER_END, VENDOR_FROM, layer_name, match
+from lagometer.stats.trial.layers import LAYER_END, VENDOR_FROM, layer_name, match, with_keys
 
 MESSAGES = asks.LAYERS.messages
 TRACE_SCHEMA = {
@@ -43,7 +43,11 @@ def check_layers(subject: Subject, findings: Findings) -> None:
     findings.judge("all that came is whole", not trouble, trouble[0] if trouble else "")
     layers = subject.adapter.sidecar.abilities.layers
     assert layers is not None, "else the check is not carried out"
-    _judge_join(findings, _rows(writers, sent), _rows([writer for _, writer in pairs], received, pairs))
+    rows = _rows([writer for _, writer in pairs], received, pairs)
+    if layers.key is None:
+        _judge_keyless(findings, _rows(writers, sent), rows)
+    else:
+        _judge_join(findings, _rows(writers, sent), rows)
     _judge_stamps(findings, "sender", layers.sender, [trace for traces in sent for trace in traces])
     _judge_stamps(findings, "receiver", layers.receiver, [trace for traces in received for trace in traces])
 
@@ -67,9 +71,20 @@ def _rows(
     return pl.DataFrame(rows, schema={**TRACE_SCHEMA, "lane": pl.Int64()})
 
 
+def _judge_keyless(findings: Findings, sent: pl.DataFrame, received: pl.DataFrame) -> None:
+    keyed = [with_keys(side).filter(pl.col("by") != 0).height for side in (sent, received)]
+    findings.judge("messages came", received.height > 0, "no message came")
+    findings.judge(
+        "no message has a key, as the sidecar says",
+        not any(keyed),
+        f"{keyed[0]} sent and {keyed[1]} received messages have one: name it in the sidecar's `layers`",
+    )
+
+
 def _judge_join(findings: Findings, sent: pl.DataFrame, received: pl.DataFrame) -> None:
     matches = match(sent, received)
-    joined, strange, unknown = (matches.count(fate) for fate in ("joined", "strange", "unknown"))
+    joined, strange = (matches.count(fate) for fate in ("joined", "strange"))
+    unknown = matches.count("unknown") + matches.count("keyless")
     findings.judge("messages came", received.height > 0, "no message came")
     findings.judge(
         f"{received.height} messages came, and the sender's stamps of each are found by its key",

@@ -32,12 +32,12 @@ class Layers(_Part):
     """The layers of the middleware that the adapter stamps (stamps.h), and what identifies a message.
 
     sender, receiver: names of layers, the adapter's own with its names for them; key: `sequence`, or
-    `source-time` if the middleware gives readers no sequence.
+    `source-time` if the middleware gives readers no sequence; null: it gives both sides nothing in common.
     """
 
     sender: tuple[str, ...]
     receiver: tuple[str, ...]
-    key: Literal["sequence", "source-time"]
+    key: Literal["sequence", "source-time"] | None
 
 
 class Events(_Part):

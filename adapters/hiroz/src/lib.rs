@@ -7,6 +7,7 @@ mod queued;
 mod reader;
 mod services;
 mod settings;
+mod stamping;
 mod writer;
 
 use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, InboxWaitset, Result};

@@ -4,19 +4,23 @@
 //! service.
 use std::sync::Arc;
 
+use hiroz::attachment::Attachment;
 use hiroz::entity::EndpointKind;
 use hiroz::msg::{NativeCdrSerdes, ZDeserializer};
 use hiroz::pubsub::ZSub;
 use lagometer_adapter::{
-    callback, Counters, Description, Dispatch, Doing, Endpoint, Error, Fillable, HasInbox, History, Inbox,
-    Matched, Reader, Result, Ros2Message, Sample, Signalled, Status, View,
+    callback, writer_id, Counters, Description, Dispatch, Doing, Endpoint, Error, Fillable, HasInbox,
+    History, Inbox, Layer, Layers, Matched, Reader, Result, Ros2Message, Sample, Signalled, Span, Stamps,
+    Status, View,
 };
 use zenoh::sample::Sample as Received;
 
 use crate::context::{Facts, HirozContext, Opened, SharedSession, Wanted};
 use crate::message::{Bytes, Held, Image, Imu, Message, PointCloud2, Text};
 use crate::queued::Queued;
-use crate::services::{self, Ends, Reply};
+use crate::services::{Ends, Reply};
+use crate::stamping::Deserialising;
+use crate::writer::number_of;
 
 /// The depth of a subscription if the study requests no history.
 const HISTORY_DEFAULT: History = History::KeepLast(hiroz::qos::DEFAULT_HISTORY_DEPTH);
@@ -26,21 +30,40 @@ const KEEP_ALL_MESSAGES: usize = 65_536;
 
 /// A subscription of any type; one with a callback delivers messages by itself.
 pub(crate) trait Receiving: Send {
-    fn take_one(&self) -> Result<Option<services::Received>>;
+    /// `stamps`: of the message, if somebody asked for them; an end of a service has none.
+    fn take_one(&self, stamps: Option<&mut Stamps>) -> Result<Option<Arrived>>;
 }
 
 impl<M: Message> Receiving for ZSub<M, Received, NativeCdrSerdes<M>> {
-    fn take_one(&self) -> Result<Option<services::Received>> {
-        let Some(sample) = self.queue.as_ref().and_then(|queue| queue.try_recv()) else { return Ok(None) };
-        // As in ZSub::recv.
-        let payload = sample.payload().to_bytes();
-        let message = NativeCdrSerdes::<M>::deserialize(&payload).doing("making a message of what came")?;
-        Ok(Some((message.into_held(), None)))
+    fn take_one(&self, stamps: Option<&mut Stamps>) -> Result<Option<Arrived>> {
+        let take = || {
+            let sample = self.queue.as_ref().and_then(|queue| queue.try_recv());
+            let Some(sample) = sample else { return Ok(None) };
+            // As in ZSub::recv.
+            let message = {
+                let payload = sample.payload().to_bytes();
+                Span::of(|| NativeCdrSerdes::<M>::deserialize(&payload)).0
+            };
+            Ok(Some((message.doing("making a message of what came")?, sample)))
+        };
+        let Some(stamps) = stamps else {
+            return Ok(take()?.map(|(message, _)| Arrived::of(message.into_held())));
+        };
+        let (taken, deserialised) = stamps.around(Layer::Take, Layer::Deserialise, take);
+        stamps.set_inner(Layer::Deserialise, deserialised);
+        Ok(taken?.map(|(message, sample)| {
+            let mut arrived = Arrived::of(message.into_held());
+            if let Some(Ok(attached)) = sample.attachment().map(Attachment::try_from) {
+                arrived.sequence = number_of(attached.sequence_number.unsigned_abs());
+                stamps.set_key(writer_id(&attached.source_gid), arrived.sequence);
+            }
+            arrived
+        }))
     }
 }
 
-impl<M: Message> Receiving for ZSub<M, (), NativeCdrSerdes<M>> {
-    fn take_one(&self) -> Result<Option<services::Received>> {
+impl<M: Message, S: ZDeserializer + Send> Receiving for ZSub<M, (), S> {
+    fn take_one(&self, _stamps: Option<&mut Stamps>) -> Result<Option<Arrived>> {
         Ok(None)
     }
 }
@@ -50,6 +73,16 @@ pub(crate) struct Arrived {
     /// For a request, until it is answered.
     pub(crate) reply: Option<Reply>,
     pub(crate) signalled: Signalled,
+    /// The publisher's number for it, with stamps; 0: not known.
+    pub(crate) sequence: u64,
+    /// When Zenoh's thread deserialised it, with stamps.
+    pub(crate) deserialised: Option<Span>,
+}
+
+impl Arrived {
+    pub(crate) fn of(held: Held) -> Self {
+        Self { held, reply: None, signalled: Signalled::default(), sequence: 0, deserialised: None }
+    }
 }
 
 /// How messages reach the taking thread.
@@ -69,21 +102,25 @@ pub(crate) struct HirozReader {
     wanted: Wanted,
     session: SharedSession,
     facts: Arc<ReaderFacts>,
+    stamps: Option<Stamps>,
 }
 
-fn made<M: Message>(opened: &Opened, wanted: &Wanted, way: &Way) -> Result<Box<dyn Receiving>> {
+/// `noted`: whether somebody asked when messages are deserialised.
+fn made<M: Message>(opened: &Opened, wanted: &Wanted, way: &Way, noted: bool) -> Result<Box<dyn Receiving>> {
     let doing = format!("making a subscription to '{}'", wanted.topic);
     opened.make(&wanted.node, |node| {
         let builder = node.create_sub::<M>(&wanted.topic).with_qos(wanted.profile);
         match way {
+            Way::Called(inbox) if noted => {
+                let inbox = inbox.clone();
+                let called = move |(message, span): (M, Span)| called(&inbox, message, Some(span));
+                let builder = builder.with_serdes::<Deserialising<M>>();
+                let subscription = builder.build_with_callback(called).doing(doing)?;
+                Ok(Box::new(subscription) as Box<dyn Receiving>)
+            }
             Way::Called(inbox) => {
                 let inbox = inbox.clone();
-                let called = move |message: M| {
-                    let signalled = Signalled::now();
-                    callback("a subscription's callback", || {
-                        inbox.push(Arrived { held: message.into_held(), reply: None, signalled });
-                    });
-                };
+                let called = move |message: M| called(&inbox, message, None);
                 let subscription = builder.build_with_callback(called).doing(doing)?;
                 Ok(Box::new(subscription) as Box<dyn Receiving>)
             }
@@ -97,6 +134,14 @@ fn made<M: Message>(opened: &Opened, wanted: &Wanted, way: &Way) -> Result<Box<d
             }
         }
     })
+}
+
+/// A subscription's callback. [Zenoh's thread]
+fn called<M: Message>(inbox: &Inbox<Arrived>, message: M, deserialised: Option<Span>) {
+    let signalled = Signalled::now();
+    callback("a subscription's callback", || {
+        inbox.push(Arrived { signalled, deserialised, ..Arrived::of(message.into_held()) });
+    });
 }
 
 impl Way {
@@ -134,7 +179,7 @@ impl HirozReader {
         };
         let endpoint = Facts::new(session.clone(), &wanted, counterparts);
         let facts = Arc::new(ReaderFacts { endpoint, inbox });
-        Self { subscription: None, service, way, wanted, session, facts }
+        Self { subscription: None, service, way, wanted, session, facts, stamps: None }
     }
 }
 
@@ -147,26 +192,41 @@ impl Reader for HirozReader {
             return Ok(());
         }
         let (opened, wanted, way) = (Opened::of(&self.session)?, &self.wanted, &self.way);
+        let noted = self.stamps.is_some();
         self.subscription = Some(match wanted.payload.message {
-            None => made::<Bytes>(opened, wanted, way)?,
-            Some(Ros2Message::String) => made::<Text>(opened, wanted, way)?,
-            Some(Ros2Message::Image) => made::<Image>(opened, wanted, way)?,
-            Some(Ros2Message::Imu) => made::<Imu>(opened, wanted, way)?,
-            Some(Ros2Message::PointCloud2) => made::<PointCloud2>(opened, wanted, way)?,
+            None => made::<Bytes>(opened, wanted, way, noted)?,
+            Some(Ros2Message::String) => made::<Text>(opened, wanted, way, noted)?,
+            Some(Ros2Message::Image) => made::<Image>(opened, wanted, way, noted)?,
+            Some(Ros2Message::Imu) => made::<Imu>(opened, wanted, way, noted)?,
+            Some(Ros2Message::PointCloud2) => made::<PointCloud2>(opened, wanted, way, noted)?,
         });
         Ok(())
     }
 
     fn take(&mut self) -> Result<Option<HirozSample>> {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.begin();
+        }
         let arrived = match (&self.way, &self.subscription) {
-            (Way::Called(inbox), _) => inbox.pop(),
-            (Way::Queued(_), Some(subscription)) => {
-                let taken = subscription.take_one()?;
-                taken.map(|(held, reply)| Arrived { held, reply, signalled: Signalled::default() })
+            (Way::Called(inbox), _) => {
+                let arrived = inbox.pop();
+                if let (Some(stamps), Some(arrived)) = (&mut self.stamps, &arrived) {
+                    stamps.set_inner(Layer::Deserialise, arrived.deserialised);
+                }
+                arrived
             }
+            (Way::Queued(_), Some(subscription)) => subscription.take_one(self.stamps.as_mut())?,
             (Way::Queued(_), None) => None,
         };
         Ok(arrived.map(HirozSample))
+    }
+
+    const STAMPED: Layers = Layers::of(&[Layer::Take, Layer::Deserialise]);
+    fn ask_for_stamps(&mut self, layers: Layers) {
+        self.stamps = (!layers.is_empty()).then(|| Stamps::new(layers));
+    }
+    fn stamps(&self) -> Option<&Stamps> {
+        self.stamps.as_ref()
     }
 
     fn status(&self) -> Arc<dyn Status> {
@@ -221,6 +281,7 @@ impl HirozSample {
 impl Sample for HirozSample {
     fn view(&self) -> View<'_> {
         let [first, second] = self.0.held.regions();
-        View { regions: [first, second, &[], &[]], loaned: false, sequence: 0, signalled: self.0.signalled }
+        let Arrived { signalled, sequence, .. } = self.0;
+        View { regions: [first, second, &[], &[]], loaned: false, sequence, signalled }
     }
 }

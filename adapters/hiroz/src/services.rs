@@ -8,7 +8,7 @@ use hiroz::msg::{NativeCdrSerdes, ZDeserializer, ZService};
 use hiroz::service::{ServiceReply, ZClient, ZServer};
 use hiroz::{Builder, ServiceTypeInfo, TypeHash};
 use lagometer_adapter::ros2::Places;
-use lagometer_adapter::{callback, Doing, Endpoint, Error, Result, Signalled};
+use lagometer_adapter::{callback, Doing, Endpoint, Error, Result, Signalled, Stamps};
 
 use crate::context::{Opened, SharedSession, Wanted};
 use crate::message::{Bytes, Held, Message};
@@ -165,7 +165,7 @@ impl Ends {
         let signalled = Signalled::now();
         // Drops what can't be parsed as a message, as the vendor does before a subscription's callback.
         while let Ok(Some((held, reply))) = end.take_one() {
-            inbox.push(Arrived { held, reply, signalled });
+            inbox.push(Arrived { reply, signalled, ..Arrived::of(held) });
         }
     }
 }
@@ -188,7 +188,7 @@ struct SendingEnd {
 }
 
 impl Sending for SendingEnd {
-    fn send(&mut self, places: Places) -> Result<()> {
+    fn send(&mut self, places: Places, _stamps: Option<&mut Stamps>) -> Result<()> {
         let message = Bytes::of(places)?;
         match &self.end {
             End::Client(client) => {
@@ -212,7 +212,7 @@ impl Sending for SendingEnd {
 struct ReceivingEnd(End);
 
 impl Receiving for ReceivingEnd {
-    fn take_one(&self) -> Result<Option<Received>> {
-        self.0.take_one()
+    fn take_one(&self, _stamps: Option<&mut Stamps>) -> Result<Option<Arrived>> {
+        Ok(self.0.take_one()?.map(|(held, reply)| Arrived { reply, ..Arrived::of(held) }))
     }
 }

@@ -7,6 +7,7 @@ mod quality;
 mod reader;
 mod services;
 mod settings;
+mod stamped;
 mod writer;
 
 use lagometer_adapter::{export_adapter, Adapter, ContextConfig, Endpoint, Result};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{
-    Doing, Endpoint, Error, Reader, Result, Ros2Message, Sample, Signalled, Status, View,
+    writer_id, Doing, Endpoint, Error, Layer, Layers, Reader, Result, Ros2Message, Sample, Signalled, Stamps,
+    Status, View,
 };
 use lagometer_rustdds_common::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
 use lagometer_rustdds_common::{refuse_listener, Awaited, Facts, Participant, Told};
@@ -17,20 +18,32 @@ use rustdds::GUID;
 use crate::context::{Nodes, Ros2Context, SharedNodes, Wanted};
 use crate::quality;
 use crate::services::Ends;
+use crate::stamped::Stamped;
 
 /// What a subscription of any of the types does.
 pub(crate) trait Receiving: Send + Source {
-    /// A message and, if it is a request, what a reply must refer to.
-    fn take_one(&self) -> Result<Option<(Places, Option<RmwRequestId>)>>;
+    /// `stamps`: of the message, if somebody asked for them; an end of a service has none.
+    fn take_one(&self, stamps: Option<&mut Stamps>) -> Result<Option<Ros2Sample>>;
     /// None for an end of a service.
     fn identity(&self) -> Option<GUID> {
         None
     }
 }
 
-impl<M: Message> Receiving for Subscription<M> {
-    fn take_one(&self) -> Result<Option<(Places, Option<RmwRequestId>)>> {
-        Ok(self.take().doing("taking")?.map(|(message, _)| (message.into_places(), None)))
+impl<M: Message> Receiving for Subscription<Stamped<M>> {
+    fn take_one(&self, stamps: Option<&mut Stamps>) -> Result<Option<Ros2Sample>> {
+        let Some(stamps) = stamps else {
+            return Ok(self.take().doing("taking")?.map(|(message, about)| {
+                Ros2Sample::of(message.0.into_places(), about.sequence_number().unsigned_abs())
+            }));
+        };
+        let (taken, deserialised) = stamps.around(Layer::Take, Layer::Deserialise, || self.take());
+        stamps.set_inner(Layer::Deserialise, deserialised);
+        Ok(taken.doing("taking")?.map(|(message, about)| {
+            let sequence = about.sequence_number().unsigned_abs();
+            stamps.set_key(writer_id(&about.publisher_gid().to_bytes16()), sequence);
+            Ros2Sample::of(message.0.into_places(), sequence)
+        }))
     }
     fn identity(&self) -> Option<GUID> {
         Some(self.guid())
@@ -45,11 +58,12 @@ pub(crate) struct Ros2Reader {
     told: Told,
     nodes: SharedNodes,
     facts: Arc<Facts>,
+    stamps: Option<Stamps>,
 }
 
 fn made<M: Message>(nodes: &Nodes, participant: &Participant, wanted: &Wanted) -> Result<Box<dyn Receiving>> {
     nodes.make(participant, wanted, |node, topic| {
-        let subscription = node.create_subscription::<M>(topic, Some(wanted.profile.clone()));
+        let subscription = node.create_subscription::<Stamped<M>>(topic, Some(wanted.profile.clone()));
         let doing = format!("making a subscription to '{}'", wanted.topic);
         Ok(Box::new(subscription.doing(doing)?) as Box<dyn Receiving>)
     })
@@ -67,6 +81,7 @@ impl Ros2Reader {
             told: Told::default(),
             nodes: context.nodes(),
             facts: Arc::new(Facts::of_reader(context.participant(), description)),
+            stamps: None,
         })
     }
 
@@ -113,9 +128,20 @@ impl Reader for Ros2Reader {
     fn take(&mut self) -> Result<Option<Ros2Sample>> {
         let Some(reader) = &self.reader else { return Ok(None) };
         self.told.set_untaken(false);
-        let taken = reader.take_one()?;
+        if let Some(stamps) = &mut self.stamps {
+            stamps.begin();
+        }
+        let taken = reader.take_one(self.stamps.as_mut())?;
         self.told.set_untaken(taken.is_some());
-        Ok(taken.map(|(places, request)| Ros2Sample { places, request }))
+        Ok(taken)
+    }
+
+    const STAMPED: Layers = Layers::of(&[Layer::Take, Layer::Deserialise]);
+    fn ask_for_stamps(&mut self, layers: Layers) {
+        self.stamps = (!layers.is_empty()).then(|| Stamps::new(layers));
+    }
+    fn stamps(&self) -> Option<&Stamps> {
+        self.stamps.as_ref()
     }
 
     fn status(&self) -> Arc<dyn Status> {
@@ -126,10 +152,22 @@ impl Reader for Ros2Reader {
 /// The payload of a taken message.
 pub(crate) struct Ros2Sample {
     places: Places,
+    /// The publisher's number for it; 0 for an end of a service.
+    sequence: u64,
+    /// What a reply must refer to, if it is a request.
     request: Option<RmwRequestId>,
 }
 
 impl Ros2Sample {
+    fn of(places: Places, sequence: u64) -> Self {
+        Self { places, sequence, request: None }
+    }
+
+    /// What an end of a service received.
+    pub(crate) fn of_service(places: Places, request: Option<RmwRequestId>) -> Self {
+        Self { places, sequence: 0, request }
+    }
+
     /// What the reply to a request must refer to, once.
     pub(crate) fn request(&mut self) -> Result<RmwRequestId> {
         self.request
@@ -143,7 +181,7 @@ impl Sample for Ros2Sample {
         View {
             regions: [&self.places.first, &self.places.second, &[], &[]],
             loaned: false,
-            sequence: 0,
+            sequence: self.sequence,
             signalled: Signalled::default(),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lagometer_adapter::ros2::{node_name, Places, Ros2Payload};
-use lagometer_adapter::{Doing, Endpoint, Error, Result, Sent};
+use lagometer_adapter::{Doing, Endpoint, Error, Result, Sent, Stamps};
 use lagometer_rustdds_common::message::Bytes;
 use ros2_client::qos::QosProfile;
 use ros2_client::service::RmwRequestId;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::{Nodes, SharedNodes};
 use crate::quality;
-use crate::reader::Receiving;
+use crate::reader::{Receiving, Ros2Sample};
 use crate::writer::Sending;
 
 /// The content of requests and replies.
@@ -114,7 +114,7 @@ fn sent<T>(result: std::result::Result<T, WriteError<()>>) -> Result<Option<T>> 
 }
 
 impl Sending for SendingEnd {
-    fn send(&self, places: Places) -> Result<Sent> {
+    fn send(&self, places: Places, _stamps: Option<&mut Stamps>) -> Result<Sent> {
         let payload = Payload(Bytes::of(places)?);
         let done = match &mut *locked(&self.end) {
             End::Client(client, own) => {
@@ -139,18 +139,18 @@ impl Sending for SendingEnd {
 struct ReceivingEnd(Arc<Mutex<End>>);
 
 impl Receiving for ReceivingEnd {
-    fn take_one(&self) -> Result<Option<(Places, Option<RmwRequestId>)>> {
+    fn take_one(&self, _stamps: Option<&mut Stamps>) -> Result<Option<Ros2Sample>> {
         match &*locked(&self.0) {
             End::Server(server) => {
                 let taken = server.receive_request().doing("taking a request")?;
-                Ok(taken.map(|(id, payload)| (payload.0.into_places(), Some(id))))
+                Ok(taken.map(|(id, payload)| Ros2Sample::of_service(payload.0.into_places(), Some(id))))
             }
             // Replies go to all clients: those for others are skipped, as in rmw.
             End::Client(client, own) => loop {
                 match client.receive_response().doing("taking a reply")? {
                     None => return Ok(None),
                     Some((id, payload)) if Some(id.writer_gid) == *own => {
-                        return Ok(Some((payload.0.into_places(), None)));
+                        return Ok(Some(Ros2Sample::of_service(payload.0.into_places(), None)));
                     }
                     Some(_) => {}
                 }

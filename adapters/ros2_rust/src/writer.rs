@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
-use lagometer_adapter::{Doing, Endpoint, Error, PayloadType, Result, Ros2Message, Sent, Status, Writer};
+use lagometer_adapter::{
+    writer_id, Doing, Endpoint, Error, Layer, Layers, PayloadType, Result, Ros2Message, Sent, Stamps, Status,
+    Writer,
+};
 use lagometer_rustdds_common::message::{Bytes, Image, Imu, Message, PointCloud2, Text};
 use lagometer_rustdds_common::{Facts, Participant};
 use ros2_client::qos::QosProfile;
@@ -14,10 +17,12 @@ use rustdds::GUID;
 use crate::context::{Nodes, Ros2Context, SharedNodes, Wanted};
 use crate::quality;
 use crate::services::Ends;
+use crate::stamped::Stamped;
 
 /// What a publisher of any of the types does.
 pub(crate) trait Sending: Send {
-    fn send(&self, places: Places) -> Result<Sent>;
+    /// `stamps`: of this message, if somebody asked for them; an end of a service has none.
+    fn send(&self, places: Places, stamps: Option<&mut Stamps>) -> Result<Sent>;
     /// The next message answers this request.
     fn answer(&self, _request: RmwRequestId) -> Result<()> {
         Err(Error::invalid("only a server's writer can answer"))
@@ -28,9 +33,20 @@ pub(crate) trait Sending: Send {
     }
 }
 
-impl<M: Message> Sending for Publisher<M> {
-    fn send(&self, places: Places) -> Result<Sent> {
-        match self.publish(M::of(places)?) {
+impl<M: Message> Sending for Publisher<Stamped<M>> {
+    #[allow(clippy::result_large_err)] // ros2-client returns in it what could not be published
+    fn send(&self, places: Places, stamps: Option<&mut Stamps>) -> Result<Sent> {
+        let message = Stamped(M::of(places)?);
+        let publish = || self.publish(message);
+        let published = match stamps {
+            None => publish(),
+            Some(stamps) => {
+                let (published, serialised) = stamps.around(Layer::Write, Layer::Serialise, publish);
+                stamps.set_inner(Layer::Serialise, serialised);
+                published
+            }
+        };
+        match published {
             Ok(()) => Ok(Sent::Accepted),
             Err(WriteError::WouldBlock { .. }) => Ok(Sent::Rejected),
             Err(error) => Err(error.forget_data()).doing("publishing"),
@@ -49,11 +65,16 @@ pub(crate) struct Ros2Writer {
     payload: PayloadType,
     nodes: SharedNodes,
     facts: Arc<Facts>,
+    stamps: Option<Stamps>,
+    /// The publisher's number, and how many messages it accepted: their RTPS sequence numbers count from 1,
+    /// and `publish` does not return them.
+    id: u64,
+    accepted: u64,
 }
 
 fn made<M: Message>(nodes: &Nodes, participant: &Participant, wanted: &Wanted) -> Result<Box<dyn Sending>> {
     nodes.make(participant, wanted, |node, topic| {
-        let publisher = node.create_publisher::<M>(topic, Some(wanted.profile.clone()));
+        let publisher = node.create_publisher::<Stamped<M>>(topic, Some(wanted.profile.clone()));
         Ok(Box::new(publisher.doing(format!("making a publisher on '{}'", wanted.topic))?)
             as Box<dyn Sending>)
     })
@@ -70,6 +91,9 @@ impl Ros2Writer {
             payload: endpoint.payload,
             nodes: context.nodes(),
             facts: Arc::new(Facts::of_writer(context.participant(), description)),
+            stamps: None,
+            id: 0,
+            accepted: 0,
         })
     }
 
@@ -105,6 +129,7 @@ impl Writer for Ros2Writer {
             None => self.publisher()?,
         };
         if let Some(guid) = writer.identity() {
+            self.id = writer_id(&guid.to_bytes());
             self.facts.enabled_as(guid);
         }
         self.writer = Some(writer);
@@ -117,11 +142,28 @@ impl Writer for Ros2Writer {
 
     fn commit(&mut self, loan: Places) -> Result<Sent> {
         let writer = self.writer.as_ref().ok_or_else(|| Error::invalid("commit before enable"))?;
-        let sent = writer.send(loan)?;
-        if sent == Sent::Rejected {
-            self.facts.note_rejected();
+        if let Some(stamps) = &mut self.stamps {
+            stamps.begin();
+        }
+        let sent = writer.send(loan, self.stamps.as_mut())?;
+        match sent {
+            Sent::Rejected => self.facts.note_rejected(),
+            Sent::Accepted => {
+                self.accepted += 1;
+                if let Some(stamps) = self.stamps.as_mut().filter(|_| self.id != 0) {
+                    stamps.set_key(self.id, self.accepted);
+                }
+            }
         }
         Ok(sent)
+    }
+
+    const STAMPED: Layers = Layers::of(&[Layer::Serialise, Layer::Write]);
+    fn ask_for_stamps(&mut self, layers: Layers) {
+        self.stamps = (!layers.is_empty()).then(|| Stamps::new(layers));
+    }
+    fn stamps(&self) -> Option<&Stamps> {
+        self.stamps.as_ref()
     }
 
     fn status(&self) -> Arc<dyn Status> {

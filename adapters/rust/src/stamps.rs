@@ -77,22 +77,23 @@ thread_local! {
 
 impl Span {
     /// Runs code that the middleware calls back. Returns also when it ran, if this thread is in
-    /// [`Stamps::around`], which keeps the last one for [`Span::last`].
+    /// [`Stamps::around`], which returns the last one.
     #[inline]
     pub fn of<T>(function: impl FnOnce() -> T) -> (T, Option<Self>) {
         if !WATCHED.get() {
             return (function(), None);
         }
-        let begin = Moment::now();
-        let result = function();
-        let span = Some(Self { begin, end: Moment::now() });
-        LAST.set(span);
-        (result, span)
+        let (result, span) = Self::timed(function);
+        LAST.set(Some(span));
+        (result, Some(span))
     }
 
-    /// The last one on this thread since `around` began.
-    pub fn last() -> Option<Self> {
-        LAST.get()
+    /// The same on a thread of the middleware's, where no call of ours is: always with the time.
+    #[inline]
+    pub fn timed<T>(function: impl FnOnce() -> T) -> (T, Self) {
+        let begin = Moment::now();
+        let result = function();
+        (result, Self { begin, end: Moment::now() })
     }
 }
 
@@ -133,14 +134,19 @@ impl Stamps {
     }
 
     /// Like `within`, for a call in which the middleware calls back code that belongs to another layer: if
-    /// that layer was asked for, [`Span::of`] notes when it ran.
+    /// that layer was asked for, [`Span::of`] notes when it ran. Returns the last one of this call: a
+    /// listener that the middleware calls within it may make such calls in turn.
     #[inline]
-    pub fn around<T>(&mut self, layer: Layer, inner: Layer, function: impl FnOnce() -> T) -> T {
-        LAST.set(None);
-        WATCHED.set(self.asked.has(inner));
+    pub fn around<T>(
+        &mut self,
+        layer: Layer,
+        inner: Layer,
+        function: impl FnOnce() -> T,
+    ) -> (T, Option<Span>) {
+        let outer = (WATCHED.replace(self.asked.has(inner)), LAST.replace(None));
         let result = self.within(layer, function);
-        WATCHED.set(false);
-        result
+        WATCHED.set(outer.0);
+        (result, LAST.replace(outer.1))
     }
 
     /// Stamps the layer within the call that was stamped last, in place of an earlier one. Nothing, if the
@@ -220,10 +226,10 @@ mod tests {
     #[test]
     fn code_that_is_called_back_is_a_layer_within_the_call() {
         let mut stamps = Stamps::new(Layers::of(&[Layer::Take, Layer::Deserialise]));
-        let spans = stamps.around(Layer::Take, Layer::Deserialise, || {
+        let (spans, last) = stamps.around(Layer::Take, Layer::Deserialise, || {
             [Span::of(|| ()).1, Span::of(|| ()).1] // of two messages
         });
-        assert_eq!(Span::last(), spans[1]);
+        assert_eq!(last, spans[1]);
         for span in spans {
             stamps.set_inner(Layer::Deserialise, span);
             assert_eq!(layers_of(&stamps), AROUND);
@@ -241,19 +247,39 @@ mod tests {
         let at = |time_ns| Moment { time_ns: crate::now_ns() + time_ns, cpu: 0 };
         let early = Some(Span { begin: at(-2), end: at(-1) });
         stamps.begin();
-        stamps.around(Layer::Take, Layer::Deserialise, || ());
-        assert_eq!(Span::last(), None);
+        assert_eq!(stamps.around(Layer::Take, Layer::Deserialise, || ()), ((), None));
         stamps.set_inner(Layer::Deserialise, early);
         assert_eq!(layers_of(&stamps), [AROUND[0], AROUND[3]]);
     }
 
     #[test]
+    fn a_call_within_a_call_keeps_its_spans_to_itself() {
+        let stamps = |asked: &[Layer]| Stamps::new(Layers::of(asked));
+        let mut outer = stamps(&[Layer::Serialise]);
+        let mut inner = stamps(&[Layer::Serialise]);
+        let mut without = stamps(&[Layer::Write]);
+        let (own, last) = outer.around(Layer::Write, Layer::Serialise, || {
+            let own = Span::of(|| ()).1;
+            assert_eq!(inner.around(Layer::Write, Layer::Serialise, || ()), ((), None));
+            let unasked = without.around(Layer::Write, Layer::Serialise, || Span::of(|| 7));
+            assert_eq!(unasked, ((7, None), None));
+            own
+        });
+        assert!(last.is_some() && last == own);
+        let (its, last) = outer.around(Layer::Write, Layer::Serialise, || {
+            inner.around(Layer::Write, Layer::Serialise, || Span::of(|| ()).1).1
+        });
+        assert!(its.is_some() && last.is_none());
+        assert_eq!(Span::of(|| 7), (7, None), "outside of both");
+    }
+
+    #[test]
     fn nobody_pays_for_a_layer_that_was_not_asked_for() {
         let mut stamps = Stamps::new(Layers::of(&[Layer::Take]));
-        assert_eq!(stamps.around(Layer::Take, Layer::Deserialise, || Span::of(|| 7)), (7, None));
+        assert_eq!(stamps.around(Layer::Take, Layer::Deserialise, || Span::of(|| 7)), ((7, None), None));
         assert_eq!(Span::of(|| 8), (8, None), "outside of a call");
         let mut stamps = Stamps::new(Layers::of(&[Layer::Deserialise]));
-        let span = stamps.around(Layer::Take, Layer::Deserialise, || Span::of(|| ()).1);
+        let (_, span) = stamps.around(Layer::Take, Layer::Deserialise, || Span::of(|| ()).1);
         stamps.set_inner(Layer::Deserialise, span);
         assert_eq!(layers_of(&stamps), [AROUND[1], AROUND[2]]);
     }

@@ -111,7 +111,7 @@ impl Reader for RustDdsReader {
             None => take(),
             Some(stamps) => {
                 stamps.begin();
-                stamps.around(Layer::Take, Layer::Deserialise, take)
+                stamps.around(Layer::Take, Layer::Deserialise, take).0
             }
         }
         .doing("taking")?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lagometer_adapter::ros2::Places;
 use lagometer_adapter::{
-    writer_id, Doing, Endpoint, Error, Layer, Layers, Loan, Memory, Origin, PayloadType, Result, Sent, Span,
+    writer_id, Doing, Endpoint, Error, Layer, Layers, Loan, Memory, Origin, PayloadType, Result, Sent,
     Stamps, Status, Writer,
 };
 use lagometer_rustdds_common::Facts;
@@ -92,8 +92,8 @@ impl Writer for RustDdsWriter {
             None => send(),
             Some(stamps) => {
                 stamps.begin();
-                let written = stamps.around(Layer::Write, Layer::Serialise, send);
-                stamps.set_inner(Layer::Serialise, Span::last());
+                let (written, serialised) = stamps.around(Layer::Write, Layer::Serialise, send);
+                stamps.set_inner(Layer::Serialise, serialised);
                 written
             }
         };

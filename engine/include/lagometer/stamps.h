@@ -25,6 +25,8 @@
  *   It says which stamps belong to which message, and is the same on both sides, in all processes:
  *     LAGOMETER_KEY_SEQUENCE     writer_id and middleware_sequence
  *     LAGOMETER_KEY_SOURCE_TIME  writer_id and source_time_ns, if the middleware gives readers no sequence number
+ *     LAGOMETER_KEY_NONE         nothing, if the middleware gives both sides nothing in common: every field is 0, and
+ *                                stamps travel only in the lists
  *   writer_id comes from an identifier that the middleware uses for the writer everywhere (such as a GUID), never from
  *   a handle local to one process. A writer never uses one key for two messages.
  *   commit() sets `key` of the message; take() sets the fields of the same names in the sample. Unknown fields are 0.
@@ -57,6 +59,7 @@ extern "C" {
 #define LAGOMETER_STAMPS_DESERIALISE (1ull << LAGOMETER_LAYER_DESERIALISE)
 #define LAGOMETER_STAMPS_VENDOR (1ull << 32)
 
+#define LAGOMETER_KEY_NONE 0u
 #define LAGOMETER_KEY_SEQUENCE 1u
 #define LAGOMETER_KEY_SOURCE_TIME 2u
 

@@ -33,8 +33,9 @@ class LayerCounts:
 
     recorded: stamps. overflow: stamps that did not fit. received: messages taken, once per reader. joined:
     those whose sender's stamps were found by the key. strange: those whose key belongs to another message;
-    their stamps are left out. unknown: those without a key, or with a key no sender recorded. ambiguous: keys
-    that several messages have. unmatched: stamps whose key belongs to no message.
+    their stamps are left out. unknown: those without a key, or with a key no sender recorded, unless their
+    sender or their reader has no keys at all. ambiguous: keys that several messages have. unmatched: stamps
+    whose key belongs to no message.
     """
 
     recorded: int = 0
@@ -74,8 +75,9 @@ class LayerStamps:
 
 @dataclass(frozen=True)
 class Matches:
-    """Received messages and what their keys say: `messages` has `edge_lane`, stream, sequence and `fate`
-    (joined, strange, unknown). `ambiguous`: keys that several sent messages have."""
+    """Received messages and what their keys say: `messages` has `lane`, stream, sequence and `fate` (joined,
+    strange, unknown; keyless: the middleware gave one of the two sides no key for any message).
+    `ambiguous`: keys that several sent messages have."""
 
     messages: pl.DataFrame
     ambiguous: int
@@ -109,15 +111,22 @@ def match(sent: pl.DataFrame, received: pl.DataFrame) -> Matches:
     joined = messages.join(
         table.rename({"stream": "stream_of_key", "sequence": "sequence_of_key"}), on=KEY, how="left"
     )
+    # Then the envelopes alone say which message it is.
+    silent = pl.col("stream").is_in(_streams_without_keys(sent).implode())
+    keyless = silent | (pl.col("by").max().over("lane", "stream") == 0)
     same = (pl.col("stream") == pl.col("stream_of_key")) & (pl.col("sequence") == pl.col("sequence_of_key"))
     fate = (
         pl.when(pl.col("stream_of_key").is_null())
-        .then(pl.lit("unknown"))
+        .then(pl.when(keyless).then(pl.lit("keyless")).otherwise(pl.lit("unknown")))
         .when(same)
         .then(pl.lit("joined"))
         .otherwise(pl.lit("strange"))
     )
     return Matches(joined.select("lane", *MESSAGE, fate.alias("fate")), ambiguous)
+
+
+def _streams_without_keys(sent: pl.DataFrame) -> pl.Series:
+    return with_keys(sent).group_by("stream").agg(pl.col("by").max()).filter(pl.col("by") == 0)["stream"]
 
 
 def _key_table(keyed: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, int]:

@@ -337,8 +337,15 @@ def _arrive_by_own_stamps(way: Way, passage: Passage, receiver: Process, thread:
         return
     on_thread = received.thread if received is not None else way.thread
     if signalled_ns is not None:
-        if received is not None:
-            way.go("receiving_thread", received.end_ns, signalled_ns, on_thread)
+        if received is not None:  # some deserialise before they call a listener
+            way.split(
+                "receiving_thread",
+                "deserialise",
+                received.end_ns,
+                signalled_ns,
+                on_thread,
+                passage.deserialise,
+            )
         if woken_ns is None:  # a listener: the middleware's thread takes
             begin_ns = max(signalled_ns, way.at_ns)
             way.split("take", "deserialise", begin_ns, taken_ns, on_thread, passage.deserialise)

@@ -113,9 +113,27 @@ def test_a_key_of_several_messages_joins_none_of_them() -> None:
 
 
 def test_messages_without_a_key_are_told() -> None:
-    found = joined({0: [stamp(0, 0, WRITE, 10)]}, [stamp(0, 0, TAKE, 100)])
-    assert (found.counts.received, found.counts.joined, found.counts.unknown) == (1, 0, 1)
-    assert found.frame.height == 2  # they lie in the records of their own messages
+    sent = {0: [stamp(0, n, WRITE, 10 + n, **key(0, n)) for n in range(2)]}
+    found = joined(sent, [stamp(0, 0, TAKE, 100), stamp(0, 1, TAKE, 101, **key(0, 1))])
+    assert (found.counts.received, found.counts.joined, found.counts.unknown) == (2, 1, 1)
+    assert found.frame.height == 4  # they lie in the records of their own messages
+
+
+@pytest.mark.parametrize("keyed", ["neither", "sender", "reader"])
+def test_a_side_without_any_keys_is_no_fault_of_its_messages(keyed: str) -> None:
+    """As of ROS 1, which has none, and of a callback that gets nothing but the message."""
+    theirs, ours = (key(0, 0) if keyed == side else {} for side in ("sender", "reader"))
+    other = {1: [stamp(1, 0, WRITE, 11, **key(1, 0))]}  # of another middleware
+    taken = [stamp(0, 0, TAKE, 100, **ours), stamp(1, 0, TAKE, 101, **key(1, 0))]
+    found = joined({0: [stamp(0, 0, WRITE, 10, **theirs)], **other}, taken)
+    assert (found.counts.received, found.counts.joined, found.counts.unknown) == (2, 1, 0)
+    assert not list(found.counts.warnings())
+    assert found.frame.height == 4
+
+
+def test_keys_whose_sender_left_no_stamps_at_all_are_told() -> None:
+    found = joined({1: [stamp(1, 0, WRITE, 11, **key(1, 0))]}, [stamp(0, 0, TAKE, 100, **key(0, 0))])
+    assert (found.counts.received, found.counts.unknown) == (1, 1)
 
 
 def test_stamps_by_sequence_alone_belong_to_the_endpoints_own_writer() -> None:

@@ -104,6 +104,22 @@ def test_our_own_stamps_say_when_the_middleware_called_back(woken: int | None) -
     assert found[4:] == [("receive", 70, 75), ("receiving_thread", 75, 80), *waking]
 
 
+def test_what_was_deserialised_before_the_middleware_called_back_is_a_layer_there() -> None:
+    """As of roscpp and hiroz, whose threads deserialise before they call a listener."""
+    sent, received = by_io_threads()
+    stamps = adapters_stamps(("receiver", "deserialise", 76, 79))
+    received = {IO: received[IO][:2]}
+    own, names = {"signalled_ns": 80}, {1: "node:source"}
+    found = spans(layers(sent, received, 100, stamps, own=own, names=names))
+    assert found[4:] == [
+        ("receive", 70, 75),
+        ("receiving_thread", 75, 76),
+        ("deserialise", 76, 79),
+        ("receiving_thread", 79, 80),
+        ("take", 80, 100),
+    ]
+
+
 def test_a_node_whose_thread_makes_no_call_still_takes_from_when_it_woke() -> None:
     """As of iceoryx, which waits on semaphores: nothing shows the number of the thread."""
     found = layers(
