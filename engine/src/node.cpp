@@ -13,6 +13,9 @@ namespace lagometer::engine {
 
 namespace {
 
+constexpr int64_t kEnablingPoll_ns = 200'000;
+constexpr int64_t kEnablingMax_ns = 1'000'000'000;
+
 // Busy for a wall-clock time: a node that is preempted while it works is late, as it would be in a robot.
 void busy_for(int64_t work_ns) noexcept {
   if (work_ns == 0) return;
@@ -158,6 +161,12 @@ void Node::handle(Input& input, const lagometer_sample& sample, const Envelope& 
 }
 
 void Node::answer_probe(uint32_t stream, const lagometer_sample& request) noexcept {
+  // Readers are enabled before writers, so a listener may hear a client before the node can answer.
+  for (int64_t waited_ns = 0; !stage_.enabled.load(std::memory_order_acquire); waited_ns += kEnablingPoll_ns) {
+    if (waited_ns >= kEnablingMax_ns) return;  // the middleware enables on this very thread
+    const timespec pause = to_timespec(kEnablingPoll_ns);
+    nanosleep(&pause, nullptr);
+  }
   for (Output& output : outputs) {
     if (output.answers(stream)) output.send_probe(&request);
   }

@@ -162,6 +162,7 @@ void Session::enable_all() {
         check("writer_enable", [&] { return output.table().writer_enable(output.handle()); });
     }
   }
+  stage_.enabled.store(true, std::memory_order_release);
 }
 
 EndpointUser& Session::user_of(const Input& input) const {

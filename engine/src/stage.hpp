@@ -46,6 +46,7 @@ struct Stage {
   std::atomic<int64_t> start_ns{0};
   std::atomic<int64_t> source_stop_ns{kNever_ns};
   std::atomic<bool> stopped{false};
+  std::atomic<bool> enabled{false};  // every endpoint; listeners are called from the first reader's enable on
   int64_t warmup_ns = 0;     // set before any other thread starts
   mutable SpinLock probing;  // held by the main thread while it sends a probe, before the start
 

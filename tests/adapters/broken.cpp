@@ -359,6 +359,11 @@ void fail_one(std::string_view what) {
   if (what == "fail-writer") table.writer_create = cut;
   if (what == "fail-reader") table.reader_create = cut;
   if (what == "fail-enable") table.reader_enable = cut;
+  if (what == "enable-late")  // other processes already send to the readers
+    table.writer_enable = [](lagometer_writer* writer) noexcept {
+      usleep(300'000);
+      return inner->writer_enable(writer);
+    };
   if (what == "fail-matched") table.writer_matched = cut;
   if (what == "fail-counters") table.writer_counters = cut;
   if (what == "fail-probe" || what == "fail-data")

@@ -372,13 +372,17 @@ def _hand_over(way: Way, received: Call, thread: int, until_ns: int, receiver: P
 
 
 def _arrive_by_ros2(way: Way, passage: Passage, receiver: Process, arrived_ns: int) -> None:
-    """The same for a probe without a middleware call: ROS 2 stamps the start and end of its rmw's take."""
+    """The same for a probe without a middleware call: ROS 2 stamps the end of its rmw's take, and an executor
+    its start. Without an executor's stamp, the take begins when the node's thread wakes."""
     taken = receiver.last(probes.RMW_TAKE, None, arrived_ns, passage.taken_ns)
     if taken is None:
         return
     executes = receiver.last(probes.EXECUTOR_EXECUTE, taken.thread, arrived_ns, taken.begin_ns)
-    if executes is not None:
-        take = Call(executes.begin_ns, taken.begin_ns, taken.thread)
+    woken = receiver.last(probes.BLOCK, taken.thread, arrived_ns, taken.begin_ns)
+    begin_ns = woken.end_ns if woken is not None else None
+    begin_ns = executes.begin_ns if executes is not None else begin_ns
+    if begin_ns is not None:
+        take = Call(begin_ns, taken.begin_ns, taken.thread)
         _wake_up(way, passage.received, take, arrived_ns, receiver)
         way.go("whole_take", take.begin_ns, take.end_ns, take.thread)
     way.skip(taken.begin_ns, taken.thread)

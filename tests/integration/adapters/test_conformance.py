@@ -223,6 +223,19 @@ def test_stamps_of_an_adapters_own_thread_find_their_messages(
     assert numbers.get("vendor-1", []) == (sent if by_number else [])
 
 
+def test_a_server_is_asked_before_it_can_answer(build: Path, tmp_path: Path) -> None:
+    """A listener is called from its reader's enable on, while the writer of the replies is still enabled."""
+    broken_adapter(build, tmp_path, "enable-late", "ros1")
+    matrix = {"adapter": "broken", "workload": "request-reply", "rate": "20Hz", "dispatch": "listener"}
+    study = write_study(tmp_path, machine_floor="off", matrix=matrix)
+    environment = {**programs(build), "LAGOMETER_ADAPTER_PATH": str(tmp_path)}
+    out = tmp_path / "out"
+    code, _, said = lagometer(tmp_path, *arguments_of(study, out), environment=environment)
+    assert code in (0, 3), said
+    [entry] = journal(out)
+    assert not [reason for reason in entry["reasons"] if reason.startswith("adapter-failed")]
+
+
 def test_a_process_that_hangs_names_its_last_call(build: Path, tmp_path: Path) -> None:
     broken_adapter(build, tmp_path, "hang")
     _, results, _ = conformance(build, "broken", "--only", "reliable", "--hang-after", HANG_S, path=tmp_path)

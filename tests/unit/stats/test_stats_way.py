@@ -256,6 +256,22 @@ def test_without_calls_of_the_middleware_the_stamps_of_ros2_tell() -> None:
     ]
 
 
+def test_without_an_executor_either_the_take_begins_when_the_node_wakes() -> None:
+    """As over Zenoh with rclcpp::WaitSet, or with an executor that does not stamp when it executes."""
+    sent, received = ros2_sender(), ros2_receiver()
+    sent[NODE] = [each for each in sent[NODE] if each[0]["call"] != probes.API_WRITE]
+    others = (probes.API_WAIT, probes.API_TAKE, probes.EXECUTOR_EXECUTE)
+    received[NODE] = [each for each in received[NODE] if each[0]["call"] not in others]
+    assert spans(layers(sent, received, 200))[5:9] == [
+        ("receiving_thread", 80, 100),
+        ("wake", 100, 150),
+        ("whole_take", 150, 191),
+        ("rcl_take", 191, 193),
+    ]
+    never_woken = without(received, probes.BLOCK)
+    assert spans(layers(sent, never_woken, 200))[5:7] == [("unattributed", 80, 191), ("rcl_take", 191, 193)]
+
+
 def test_a_stamp_that_is_missing_leaves_a_gap() -> None:
     sent, received = ros2_sender(), ros2_receiver()
     sent[NODE] = [each for each in sent[NODE] if each[0]["call"] != probes.RCL_PUBLISH]
