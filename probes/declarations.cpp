@@ -130,6 +130,9 @@ LAGOMETER_PROBE int32_t dds_create_reader(int32_t parent, int32_t topic, const v
   LAGOMETER_DDS                                                                    \
   "10Subscriber17create_datareaderEPNS1_16TopicDescriptionERKNS1_13DataReaderQosE" \
   "PNS1_18DataReaderListenerERKNS1_10StatusMaskE"
+// The last argument of both in later versions of Fast DDS 2, such as ROS 2 Jazzy's 2.14: a std::shared_ptr, of which the
+// caller passes the address.
+#define LAGOMETER_POOL "St10shared_ptrINS_8fastrtps4rtps12IPayloadPoolEE"
 
 namespace {
 constexpr FastSide kFastWriter{"_ZNK8eprosima7fastdds3dds10DataWriter4guidEv",
@@ -140,6 +143,7 @@ constexpr FastSide kFastReader{"_ZNK8eprosima7fastdds3dds10DataReader4guidEv",
 
 using FastCreateTopic = void*(void*, const std::string*, const std::string*, const void*, void*, const void*);
 using FastCreate = void*(void*, void*, const void*, void*, const void*);
+using FastCreatePooled = void*(void*, void*, const void*, void*, const void*, void*);
 
 LAGOMETER_PROBE void* fast_create_topic(void* participant, const std::string* name, const std::string* type,
                                         const void* qos, void* listener,
@@ -148,6 +152,12 @@ LAGOMETER_PROBE void* fast_create_writer(void* publisher, void* topic, const voi
                                          const void* mask) __asm__(LAGOMETER_CREATE_WRITER);
 LAGOMETER_PROBE void* fast_create_reader(void* subscriber, void* topic, const void* qos, void* listener,
                                          const void* mask) __asm__(LAGOMETER_CREATE_READER);
+LAGOMETER_PROBE void* fast_create_pooled_writer(void* publisher, void* topic, const void* qos, void* listener,
+                                                const void* mask,
+                                                void* pool) __asm__(LAGOMETER_CREATE_WRITER LAGOMETER_POOL);
+LAGOMETER_PROBE void* fast_create_pooled_reader(void* subscriber, void* topic, const void* qos, void* listener,
+                                                const void* mask,
+                                                void* pool) __asm__(LAGOMETER_CREATE_READER LAGOMETER_POOL);
 
 void* fast_create_topic(void* participant, const std::string* name, const std::string* type, const void* qos,
                         void* listener, const void* mask) {
@@ -180,6 +190,30 @@ void* fast_create_reader(void* subscriber, void* topic, const void* qos, void* l
   Entered entered;
   auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
   void* const made = create(subscriber, topic, qos, listener, mask);
+  entered.left();
+  if (made != nullptr && records_program())
+    declare(entered, LAGOMETER_CALLER, Call::declare_reader, kFastReader, made, topic);
+  return made;
+}
+
+void* fast_create_pooled_writer(void* publisher, void* topic, const void* qos, void* listener, const void* mask,
+                                void* pool) {
+  static constinit NextOfCaller next(LAGOMETER_CREATE_WRITER LAGOMETER_POOL);
+  Entered entered;
+  auto* const create = reinterpret_cast<FastCreatePooled*>(next.get(LAGOMETER_CALLER));
+  void* const made = create(publisher, topic, qos, listener, mask, pool);
+  entered.left();
+  if (made != nullptr && records_program())
+    declare(entered, LAGOMETER_CALLER, Call::declare_writer, kFastWriter, made, topic);
+  return made;
+}
+
+void* fast_create_pooled_reader(void* subscriber, void* topic, const void* qos, void* listener, const void* mask,
+                                void* pool) {
+  static constinit NextOfCaller next(LAGOMETER_CREATE_READER LAGOMETER_POOL);
+  Entered entered;
+  auto* const create = reinterpret_cast<FastCreatePooled*>(next.get(LAGOMETER_CALLER));
+  void* const made = create(subscriber, topic, qos, listener, mask, pool);
   entered.left();
   if (made != nullptr && records_program())
     declare(entered, LAGOMETER_CALLER, Call::declare_reader, kFastReader, made, topic);

@@ -15,9 +15,14 @@
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 #include <fastdds/dds/topic/TopicDataType.hpp>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#ifdef POOLED  // as a program of Fast DDS 2.14, by way of fastdds_pooled.cpp
+#include "fastdds_pooled.hpp"
+#endif
 
 using namespace eprosima::fastdds::dds;
 using eprosima::fastrtps::rtps::InstanceHandle_t;
@@ -56,7 +61,13 @@ int publish(Publisher* publisher, Topic* topic, int count, int period_ms, size_t
   qos.publish_mode().kind = is_async ? ASYNCHRONOUS_PUBLISH_MODE : SYNCHRONOUS_PUBLISH_MODE;
   qos.durability().kind = TRANSIENT_LOCAL_DURABILITY_QOS;  // the reader may find us later than we it
   qos.history().kind = KEEP_ALL_HISTORY_QOS;
+#ifdef POOLED
+  const StatusMask all = StatusMask::all();
+  std::shared_ptr<void> pool;
+  auto* const writer = static_cast<DataWriter*>(create_pooled_writer(publisher, topic, &qos, nullptr, &all, &pool));
+#else
   DataWriter* const writer = publisher->create_datawriter(topic, qos);
+#endif
   for (PublicationMatchedStatus status; status.current_count == 0;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     writer->get_publication_matched_status(status);
@@ -99,7 +110,15 @@ int subscribe(Subscriber* subscriber, Topic* topic, int count, const std::string
   qos.reliability().kind = RELIABLE_RELIABILITY_QOS;
   qos.durability().kind = TRANSIENT_LOCAL_DURABILITY_QOS;
   qos.history().kind = KEEP_ALL_HISTORY_QOS;
+#ifdef POOLED
+  const StatusMask all = StatusMask::all();
+  std::shared_ptr<void> pool;
+  TopicDescription* const description = topic;
+  auto* const reader =
+      static_cast<DataReader*>(create_pooled_reader(subscriber, description, &qos, nullptr, &all, &pool));
+#else
   DataReader* const reader = subscriber->create_datareader(topic, qos);
+#endif
   WaitSet waitset;
   reader->get_statuscondition().set_enabled_statuses(StatusMask::data_available());
   waitset.attach_condition(reader->get_statuscondition());

@@ -96,6 +96,24 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+def test_a_program_of_a_later_fast_dds_has_topics_and_qos(build: Path, tmp_path: Path) -> None:
+    """Such as 2.14: the functions that create writers and readers have one argument more."""
+    need("c++")
+    need("fastdds")
+    programs = ROOT / "tests" / "programs"
+    library, pair = tmp_path / "libpooled.so", tmp_path / "pair"
+    shared = ("c++", "-std=c++17", "-shared", "-fPIC", "-o", library, programs / "fastdds_pooled.cpp", "-ldl")
+    subprocess.run(shared, check=True)
+    linked = (library, f"-Wl,-rpath,{tmp_path}", "-lfastrtps", "-lfastcdr")
+    source = programs / "fastdds_pair.cpp"
+    subprocess.run(["c++", "-std=c++17", "-DPOOLED", "-o", pair, source, *linked], check=True)
+    told = probed(tmp_path, f"{pair} subscribe 50 & {pair} publish 50 5 1000; wait", "--name", "pair")
+    (edge,) = told["edges"]
+    assert (edge["topic"], edge["type"], edge["n"], edge["lost"]) == ("rt/numbers", "Bytes", 50, 0)
+    (writer, reader) = [end for each in told["programs"] for end in each["writers"] + each["readers"]]
+    assert writer["qos"] == reader["qos"] == PAIR_QOS
+
+
 @pytest.mark.parametrize(("how", "takes"), [("", ""), ("asynchronous", "collections"), ("", "instances")])
 def test_a_program_of_fast_dds_is_followed_through_shared_memory(
     build: Path, tmp_path: Path, pair: Path, how: str, takes: str
