@@ -28,7 +28,9 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def ended(library: str, refused: bool, *command: str | Path) -> tuple[int, str, str]:
-    variables = {**os.environ, "LD_PRELOAD": library} | ({"LAGOMETER_TEST_SLACK_REFUSED": "1"} if refused else {})
+    variables = {**os.environ, "LD_PRELOAD": library} | (
+        {"LAGOMETER_TEST_SLACK_REFUSED": "1"} if refused else {}
+    )
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
