@@ -74,7 +74,10 @@ def _synchronisation(look: HostLook) -> Finding:
         words.append(f"made {pulled_ppm:+.1f} ppm faster")
     for name in ("chrony", "ptp"):
         if clock.get(name):
-            words.append(f"{name}: {signed_duration_text(clock[name]['offset_ns'])} from its source")
+            text = f"{name}: {signed_duration_text(clock[name]['offset_ns'])} from its source"
+            if clock[name].get("bound_ns") is not None:
+                text += f", within {duration_text(clock[name]['bound_ns'])} by its own word"
+            words.append(text)
     observation = "; ".join(words)
     if pulled_ppm is None:
         return Finding("synchronisation", "unknown", observation)
