@@ -113,6 +113,17 @@ def test_a_cell_pinned_to_a_cpu_that_its_host_may_not_use_is_excluded(tmp_path: 
     assert reason == f"host robot: CPU {others[0]} is not available here (there are: {first})"
 
 
+def test_no_rate_is_tried_where_a_host_lacks_the_adapter(tmp_path: Path) -> None:
+    need("netns")
+    hosts = {"robot": {"before": hidden(tmp_path, adapter_library("shm"))}}
+    study = write_study(tmp_path, hosts=hosts, matrix={"adapter": "shm", "workload": "pipeline-2"})
+    code, output, errors = lagometer(tmp_path, "search", str(study), "--out", str(tmp_path / "out"), "--json")
+    assert code == 3, errors
+    (cell,) = json.loads(output)["cells"]
+    assert (cell["status"], cell["trials"]) == ("failed", [])
+    assert cell["reason"].startswith("host robot: lacks shm: ")
+
+
 @pytest.mark.parametrize("wrong", ["numbers:tried", "die:tried", "garbage:tried"])
 def test_an_agent_that_does_not_answer_excludes_nothing(tmp_path: Path, wrong: str) -> None:
     need("netns")
