@@ -38,6 +38,7 @@
 
 #include "link_line.hpp"
 #include "link_model.hpp"
+#include "timer_slack.hpp"
 
 namespace lagometer::link {
 namespace {
@@ -386,7 +387,7 @@ void say(const json& what) { std::cout << what.dump() << '\n' << std::flush; }
 int run(int count, char** words) {
   try {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail("prctl(PR_SET_PDEATHSIG)");
-    prctl(PR_SET_TIMERSLACK, 1UL);
+    if (const std::string late = sleep_on_time(); !late.empty()) throw std::runtime_error(late);
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);

@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +11,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
+
+#include "timer_slack.hpp"
 
 namespace lagometer::engine {
 
@@ -78,7 +80,7 @@ std::vector<std::string> apply_scheduling(const Plan& plan) {
   refuse_starvation(plan);
   std::vector<std::string> warnings;
   if (!pin_thread(plan.scheduling.cpus)) warnings.push_back("affinity not set: " + reason());
-  if (prctl(PR_SET_TIMERSLACK, 1UL) != 0) warnings.push_back("timer slack not set: " + reason());
+  if (std::string late = sleep_on_time(); !late.empty()) warnings.push_back(std::move(late));
   if (plan.scheduling.lock_memory) lock_memory(warnings);
   if (plan.scheduling.fifo) {
     const sched_param parameter{.sched_priority = plan.scheduling.priority};

@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "clock.hpp"
 #include "realtime.hpp"
+#include "timer_slack.hpp"
 
 namespace lagometer::engine {
 namespace {
@@ -30,6 +30,7 @@ struct Core {
   int cpu = 0;
   std::vector<int64_t> late_ns;
   std::string warning;
+  std::string late;  ///< why its sleeps may end late; empty: they don't
   bool pinned = false;
   bool fifo = false;
 };
@@ -49,7 +50,7 @@ std::vector<int> usable_cpus() {
 template <typename Prepared>
 void watch(Core& core, int priority, Prepared prepared) noexcept {
   core.pinned = pin_thread({core.cpu});
-  prctl(PR_SET_TIMERSLACK, 1UL);
+  core.late = sleep_on_time();
   const sched_param parameter{.sched_priority = priority};
   core.fifo = sched_setscheduler(0, SCHED_FIFO, &parameter) == 0;
   if (!core.fifo) core.warning = std::strerror(errno);
@@ -108,6 +109,7 @@ json measure_wake_up(int64_t duration_ns, int priority) {
   for (Core& core : cores) {
     const std::string where = "CPU " + std::to_string(core.cpu) + ": ";
     if (!core.pinned) throw std::runtime_error(where + "a thread can't be pinned to it");
+    if (!core.late.empty()) throw std::runtime_error(where + core.late);
     if (!core.fifo) warnings.push_back(where + "SCHED_FIFO not granted: " + core.warning);
     fifo = fifo && core.fifo;
     rows.push_back(figures(core));

@@ -50,6 +50,8 @@ class Looks:
         command = message.get("command")
         if command == "look":
             self._look(str(message["address"]), message["probes"])
+        elif command == "try":
+            self._send({"event": "tried", "results": _tried(message["commands"])})
         elif command == "listen":
             self._listen(str(message["address"]), int(message["port"]))
         elif command == "ask":
@@ -64,7 +66,7 @@ class Looks:
         return True
 
     def _look(self, address: str, probes: Mapping[str, Sequence[str]]) -> None:
-        facts = {**network_facts(address), "clock": synchronisation(), "probes": _probed(probes)}
+        facts = {**network_facts(address), "clock": synchronisation(), "probes": _tried(probes)}
         self._send({"event": "looked", "facts": facts})
 
     # --- ways
@@ -180,24 +182,28 @@ def _round_trip(asking: socket.socket, peer: tuple[str, int], word: bytes, size:
     return None
 
 
-def _probed(probes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Runs programs side by side; returns, by name, how each ended and what it wrote."""
+def _tried(commands: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Runs programs side by side; returns, by name, how each ended, what it wrote last, and whether it took
+    too long."""
     results: dict[str, Any] = {}
     running: dict[str, subprocess.Popen[bytes]] = {}
-    for name, command in probes.items():
+    for name, command in commands.items():
         try:
             running[name] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
         except OSError as error:
-            results[name] = {"code": None, "said": f"{command[0]}: {error.strerror}"}
+            results[name] = {"code": None, "said": f"{command[0]}: {error.strerror}", "late": False}
     deadline_s = time.monotonic() + PROBES_S
     for name, process in running.items():
+        late = False
         try:
             output = process.communicate(timeout=max(0.0, deadline_s - time.monotonic()))[0]
         except subprocess.TimeoutExpired:
             process.kill()
+            late = True
             output = process.communicate()[0] + b"it took too long"
         text = output.decode(errors="replace").strip()
-        results[name] = {"code": process.returncode, "said": text.splitlines()[-1] if text else ""}
+        said = text.splitlines()[-1] if text else ""
+        results[name] = {"code": process.returncode, "said": said, "late": late}
     return results

@@ -33,6 +33,7 @@ from lagometer.agent.observe.resources import DAEMON, WORKER, Process, ResourceW
 from lagometer.agent.observe.scheduler import SchedulerWatch
 from lagometer.agent.observe.sockets import find_workers
 from lagometer.agent.observe.system_calls import SystemCallWatch
+from lagometer.agent.observe.time_service import service_report
 from lagometer.agent.observe.witness import Witness
 from lagometer.agent.orders import Orders
 from lagometer.agent.supervised import TERMINATION_S, Supervised
@@ -76,6 +77,7 @@ class HostTrial:
         self._started_ns = time.monotonic_ns()
         self._due: list[tuple[int, Callable[[], object]]] = []
         self._clocks: ClockExchange | None = None
+        self._service: dict[str, Any] | None = None  # what time services said before it
 
     # --- commands of the conductor ---
 
@@ -112,7 +114,13 @@ class HostTrial:
             for stream, descriptor in (("stdout", pipes.stdout), ("stderr", pipes.stderr)):
                 hear = partial(self._on_output, worker, stream, descriptor)
                 self._selector.register(descriptor, selectors.EVENT_READ, hear)
+        self._service = self._told_by_services()
         self._await_servers()
+
+    def _told_by_services(self) -> dict[str, Any] | None:
+        """Returns what time services say; None if no other host exchanges time stamps with this one. Never
+        during such an exchange, which it would delay."""
+        return service_report().as_json() if self._clocks is not None else None
 
     def _within_limit(self, orders: Orders) -> Orders:
         """Makes and measures the control groups of a host that is limited to a device. Returns orders whose
@@ -197,7 +205,8 @@ class HostTrial:
             workers_bytes = resources.workers_bytes(len(self._pipes)) if resources is not None else None
             evidence = replace(evidence, resources=resources, workers_bytes=workers_bytes)
         frame = evidence.as_frame() if evidence is not None else None
-        self._send({"event": "evidence", "evidence": frame, "load_wrong": wrong}, None)
+        service = self._told_by_services()
+        self._send({"event": "evidence", "evidence": frame, "load_wrong": wrong, "service": service}, None)
 
     def _hand_over_probes(self) -> None:
         """Sends what the workers' probes wrote."""
@@ -293,7 +302,8 @@ class HostTrial:
             self._last_look.begin()
             supervised.start_workers()
             port = self._clocks.port if self._clocks is not None else 0
-            self._send({"event": "serving", "at_ns": time.monotonic_ns(), "clock_port": port}, None)
+            serving = {"event": "serving", "at_ns": time.monotonic_ns(), "clock_port": port}
+            self._send({**serving, "service": self._service}, None)
         elif time.monotonic_ns() > self._started_ns + awaited.timeout_ns:
             self._send({"event": "failed", "reason": awaited.late}, None)
         else:

@@ -126,6 +126,7 @@ class CampaignRun:
         self.tally.warnings += put_machine_back()
         events = EventLog()
         try:
+            self._leave_out_lacking()
             self._open()
             self._carry_out(events)
         finally:
@@ -133,6 +134,18 @@ class CampaignRun:
             events.close()
             self._results.close()
         return self.tally
+
+    def _leave_out_lacking(self) -> None:
+        """Excludes the cells that one of their hosts lacks something for. Raises `NothingRunnable`."""
+        assignment = self._assignment
+        cells, lacking = self._runner.without_lacking(assignment.study)
+        if not lacking:
+            return
+        self._assignment = replace(assignment, cells=cells, excluded=(*assignment.excluded, *lacking))
+        self._stopping = Stopping(assignment.study, cells)
+        self.tally.excluded += [{"cell": each.cell, "reason": each.reason} for each in lacking]
+        if not cells:
+            raise _nothing_runnable(lacking, "`lagometer doctor --hosts STUDY` looks at the hosts")
 
     def _carry_out(self, events: EventLog) -> None:
         try:
@@ -358,12 +371,14 @@ class CampaignRun:
         }
 
 
-def _nothing_runnable(excluded: Sequence[Excluded]) -> NothingRunnable:
+def _nothing_runnable(
+    excluded: Sequence[Excluded], hint: str = "`lagometer plan` names all with their reasons"
+) -> NothingRunnable:
     if not excluded:
         return NothingRunnable("no cell is selected", hint="`lagometer plan` lists the cells")
     first, more = excluded[0], f", and {len(excluded) - 1} more" if len(excluded) > 1 else ""
     message = f"no cell can run here: {first.cell}{more}: {first.reason}"
-    return NothingRunnable(message, hint="`lagometer plan` names all with their reasons")
+    return NothingRunnable(message, hint=hint)
 
 
 def _most_trials(study: Study) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lagometer.run.hosts.part import HostOutcome
+from lagometer.run.told import told_offsets
 from lagometer.run.worker.outcome import TrialOutcome
 from lagometer.store.exchanges import HostExchanges, exchanges_of
 from lagometer.store.observed import Clocks
@@ -33,6 +34,7 @@ def exchanges(outcome: TrialOutcome, hosts: Mapping[str, Host]) -> tuple[HostExc
                     stamps=stamps.shifted(host.clock.offset_ns, other.clock.offset_ns),
                     drift=_apart(_fastest(host, pair[0]), _fastest(other, pair[1])),
                     symmetric=all(study_host.symmetric for study_host in pair),
+                    told=told_offsets(host, other),
                 )
             )
     return tuple(host_exchanges)

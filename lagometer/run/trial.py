@@ -29,6 +29,7 @@ from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.opening import open_all
 from lagometer.run.hosts.part import HostPart
+from lagometer.run.lacking import hosts_asked, without_lacking
 from lagometer.run.resources import trial_resources
 from lagometer.run.results.probed import calls_of, probe_environment, probe_logs, probe_name
 from lagometer.run.results.scheduled import scheduled_of
@@ -53,7 +54,7 @@ from lagometer.store.errors import RecordsError
 from lagometer.store.exchanges import exchanges_frame
 from lagometer.store.records import Lane, decode
 from lagometer.store.storing import make_folders, storing
-from lagometer.study import Adapter, Cell, Study
+from lagometer.study import Adapter, Cell, Excluded, Study
 from lagometer.study.daemons import service_address
 from lagometer.study.hosts import Host
 
@@ -106,6 +107,15 @@ class TrialRunner:
         self._launchers.close()
         if self.speed is not None:
             remove_groups(os.getpid())
+
+    def without_lacking(self, study: Study) -> tuple[tuple[Cell, ...], tuple[Excluded, ...]]:
+        """Asks the hosts of the campaign's cells what they have. Returns the cells that can run, and those
+        that a host lacks something for. A host that can't be reached excludes none: its trials tell."""
+        links = {name: self._link(name, study) for name in hosts_asked(study, self._cells)}
+        if not links:
+            return self._cells, ()
+        open_all(list(links.values()))
+        return without_lacking(study, self._cells, self._adapters, links)
 
     def run(self, conductor: Conductor, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
         """Runs one trial with the study's phases and stores it. Raises `CannotStore`, `Interrupted`, and

@@ -13,6 +13,7 @@ import polars as pl
 from lagometer.store.format import EXCHANGES_SCHEMA
 
 Times = npt.NDArray[np.int64]
+CHRONY, PTP = "chrony", "ptp"
 UNKNOWN = -1  # how long something waited in the kernel, if the kernel's stamp is unknown
 _NONE: Times = np.zeros(0, np.int64)
 
@@ -68,11 +69,27 @@ class Exchanges:
 
 
 @dataclass(frozen=True)
+class ToldOffset:
+    """How far a clock is ahead of another throughout a trial, by the word of a time service on both hosts:
+    between least_ns and most_ns. source: the service; error_ns: what it allows for, of both hosts."""
+
+    source: str
+    least_ns: int
+    most_ns: int
+    error_ns: int
+
+    def reversed(self) -> ToldOffset:
+        """Returns how far the one is ahead of the other instead."""
+        return ToldOffset(self.source, -self.most_ns, -self.least_ns, self.error_ns)
+
+
+@dataclass(frozen=True)
 class HostExchanges:
     """What two hosts exchanged in a trial, converted to the conductor's clock like everything else.
 
     clock, other_clock: which clock each host has, as in an `EdgeSpec`. drift: by how much the two may run
-    apart at most, as a share. symmetric: the user declares the link symmetric.
+    apart at most, as a share. symmetric: the user declares the link symmetric. told: what time services say
+    of how far the other's clock is ahead.
     """
 
     host: str
@@ -82,6 +99,7 @@ class HostExchanges:
     stamps: Exchanges
     drift: float
     symmetric: bool = False
+    told: tuple[ToldOffset, ...] = ()
 
 
 def exchanges_of(stamps: Sequence[Sequence[int]]) -> Exchanges:

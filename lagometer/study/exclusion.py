@@ -20,13 +20,14 @@ from lagometer.study.daemons import daemons_in_use, missing_daemons
 from lagometer.study.device_rules import device_reasons
 from lagometer.study.graph import Graph
 from lagometer.study.hosts import SSH, divided
+from lagometer.study.interference import NETWORK, host_named, kind_and_level, missing_program
 from lagometer.study.interference import NONE as NO_LOAD
-from lagometer.study.interference import host_named, missing_program
 from lagometer.study.links import link_reasons, too_many_changes
 from lagometer.study.option_libraries import missing_libraries
 from lagometer.study.own_installation import PRODUCTS, look_for
 from lagometer.study.payload import holds_envelope, payload_reasons
 from lagometer.study.policies import Policy
+from lagometer.study.processors import processor_reasons, served_together, topics_read
 from lagometer.study.security import unsecured
 from lagometer.study.service_rules import late_servers, service_topic
 from lagometer.study.sidecar import Limits
@@ -53,8 +54,11 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surround
         cell_reasons += _placement(name, adapter, cell, cell.options)
         cell_reasons += _profile(name, adapter, factors)
         cell_reasons += _scale(name, adapter.sidecar.limits, cell)
-        cell_reasons += missing_daemons(adapter, cell.options, factors.profile)
-        cell_reasons += missing_libraries(adapter, cell.options)
+        # What another machine lacks is asked from its agent before the first trial (run/lacking.py).
+        if not _elsewhere(cell.hosts[0], surroundings):
+            cell_reasons += missing_daemons(adapter, cell.options, factors.profile)
+        if not all(_elsewhere(host, surroundings) for host in cell.hosts):
+            cell_reasons += missing_libraries(adapter, cell.options)
     for name in dict.fromkeys(topic_traffic.subscriber_adapter for topic_traffic in cell.traffic.values()):
         cell_reasons += _dispatch(surroundings.adapters[name], factors)
     for topic, traffic in cell.traffic.items():
@@ -76,11 +80,30 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surround
     cell_reasons += _executors(cell, surroundings.adapters)
     cell_reasons += _worker(cell, surroundings.adapters)
     cell_reasons += _workload(cell, template, measure_ns)
-    cell_reasons += _processors(cell, surroundings.cpus)
-    cell_reasons += filter(None, [missing_program(factors.interference)])
+    workers_here = [
+        worker
+        for worker in range(len(cell.workers))
+        if not _elsewhere(cell.worker_host(worker), surroundings)
+    ]
+    cell_reasons += processor_reasons(cell, workers_here, surroundings.cpus)
+    if not all(_elsewhere(host, surroundings) for host in _loaded(cell)):
+        cell_reasons += filter(None, [missing_program(factors.interference)])
     if factors.tuning != "none" and os.geteuid() != 0:
         cell_reasons.append("tuning needs root")
     return list(dict.fromkeys(cell_reasons))
+
+
+def _elsewhere(host: str, surroundings: Surroundings) -> bool:
+    """Whether a host is another machine."""
+    return host in surroundings.hosts and surroundings.hosts[host].launcher == SSH
+
+
+def _loaded(cell: Cell) -> tuple[str, ...]:
+    """The hosts that need the program that makes the cell's load."""
+    load = cell.factors.interference
+    if load != NO_LOAD and kind_and_level(load)[0] == NETWORK:
+        return cell.hosts
+    return (host_named(load) or cell.hosts[0],)
 
 
 def _own_installations(names: Collection[str], adapters: Mapping[str, Adapter]) -> Iterator[str]:
@@ -339,21 +362,14 @@ def _has_pure_publishers(cell: Cell) -> bool:
     return any(subscribing) and not all(subscribing)
 
 
-def _served_together(cell: Cell) -> tuple[tuple[str, ...], ...]:
-    """The nodes of each dispatch thread."""
-    if cell.factors.threads == "per-process":
-        return cell.workers
-    return tuple((node,) for node in cell.graph.node_names)
-
-
 def _waits(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
     """A thread blocks on one waitset. Not every adapter can attach several participants to it."""
     if cell.factors.dispatch != "waitset":
         return
-    for nodes in _served_together(cell):
+    for nodes in served_together(cell):
         owner = nodes[0] if len(nodes) == 1 else f"the {len(nodes)} nodes of a process"
         hint = "use poll or listener" if len(nodes) == 1 else "use poll"
-        readers = [(node, topic) for node in nodes for topic in _topics_read(cell, node)]
+        readers = [(node, topic) for node in nodes for topic in topics_read(cell, node)]
         names = sorted({cell.traffic[topic].subscriber_adapter for _, topic in readers})
         domains = {cell.traffic[topic].subscriber_domain for _, topic in readers}
         participants = {node for node, _ in readers} if cell.factors.participants == "per-node" else set()
@@ -382,7 +398,7 @@ def _executors(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
             participant_node = node if cell.factors.participants == "per-node" else ""
             subscribing = {
                 (traffic.subscriber_adapter, traffic.subscriber_domain, participant_node)
-                for traffic in (cell.traffic[topic] for topic in _topics_read(cell, node))
+                for traffic in (cell.traffic[topic] for topic in topics_read(cell, node))
             }
             for name in sorted({name for name, _, _ in subscribing}):
                 if not adapters[name].sidecar.abilities.executor:
@@ -405,10 +421,6 @@ def _timed_in(cell: Cell, node: str, participant_node: str) -> Iterator[tuple[st
     if written and any(rule.trigger in ("timer", "closed_loop") for rule in rules):
         traffic = cell.traffic[written[0]]
         yield traffic.publisher_adapter, traffic.domain, participant_node
-
-
-def _topics_read(cell: Cell, node: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(topic for rule in cell.graph.rules_of(node) for topic in rule.subscribes))
 
 
 def _pair(traffic: Traffic, adapters: Mapping[str, Adapter]) -> Iterator[str]:
@@ -466,29 +478,5 @@ def _schedule(cell: Cell, template: Graph) -> Iterator[str]:
         yield f"{factors.schedule} sets the rate itself"
 
 
-def _processors(cell: Cell, cpus: tuple[int, ...]) -> Iterator[str]:
-    factors = cell.factors
-    cell_cpus: tuple[int, ...] = cpus
-    if factors.cpus not in ("any", "spread"):
-        cell_cpus = tuple(int(cpu) for cpu in factors.cpus.split(","))
-    pinned = {cpu for worker in range(len(cell.workers)) for cpu in cell.worker_cpus(worker, cpus)}
-    absent = sorted(pinned - set(cpus))
-    if absent:
-        names = ", ".join(map(str, absent))
-        yield f"CPU {names} is not available here (there are: {_ranges(cpus)})"
-    if factors.dispatch == "poll" and factors.scheduling == "fifo":
-        spinning = sum(any(_topics_read(cell, node) for node in nodes) for nodes in _served_together(cell))
-        if spinning >= len(cell_cpus):
-            yield f"{spinning} spinning SCHED_FIFO threads on {len(cell_cpus)} CPUs would starve the machine"
-
-
 def _lacks(name: str, ability: str, value: str, offered: Collection[str]) -> str:
     return f"{name} does not offer {ability} '{value}' (it offers: {', '.join(offered) or 'none'})"
-
-
-def _ranges(cpus: tuple[int, ...]) -> str:
-    return (
-        f"{cpus[0]}-{cpus[-1]}"
-        if len(cpus) > 1 and cpus[-1] - cpus[0] == len(cpus) - 1
-        else ",".join(map(str, cpus))
-    )

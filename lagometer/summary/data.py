@@ -107,8 +107,8 @@ class Row(Model):
     names its cell. `stopped` is what ended the cell of an adaptive campaign: precision, time or trials.
     `trials_noisy` counts the valid trials that something external disturbed; `noise` says what.
     `clock_bound_ns` is how far off each latency and response time may be whose two ends have separate clocks
-    (`clock_bound`: hard or narrow); null if they share one. `unreachable`, end to end: messages that nobody
-    was there to pass on, not among `sent`.
+    (`clock_bound`: hard, narrow or ptp); null if they share one. `unreachable`, end to end: messages that
+    nobody was there to pass on, not among `sent`.
     """
 
     cell: str

@@ -127,7 +127,7 @@ def over_trials(rows: Sequence[Row]) -> Row:
             "trials_noisy": sum(row.trials_noisy for row in valid),
             "transport": " or ".join(sorted({row.transport for row in valid if row.transport})) or None,
             "clock_bound_ns": max((row.clock_bound_ns for row in valid if row.clock_bound_ns), default=None),
-            "clock_bound": next((kind for kind in ("hard", "narrow") if kind in bounds), None),
+            "clock_bound": next((kind for kind in ("hard", "narrow", "ptp") if kind in bounds), None),
             "intervals": [],
             "stopped": None,
         }

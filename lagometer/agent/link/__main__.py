@@ -23,7 +23,7 @@ from lagometer.agent.link.measure import MeasureError, Meeting, Probe
 from lagometer.agent.link.orders import DIFFERS, FAILED, READY, START, LinkOrders, parsed
 from lagometer.agent.link.words import in_words
 
-_PR_SET_TIMERSLACK = 29
+_PR_SET_TIMERSLACK, _PR_GET_TIMERSLACK = 29, 30
 
 
 class Emulated:
@@ -157,8 +157,12 @@ def say(message: Mapping[str, Any]) -> None:
 def wake_on_time() -> None:
     """Lets the packets that measure the link leave on time: by default a sleep may take 50 µs more, a fifth
     of the time between two of them. Raises EmulationError."""
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0) != 0:
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    if prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0) != 0:
         raise EmulationError(f"timer slack not set: {os.strerror(ctypes.get_errno())}")
+    slack_ns = prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0)
+    if slack_ns > 1:
+        raise EmulationError(f"timer slack is {slack_ns} ns although 1 ns was set: sleeps end late")
 
 
 def main(arguments: Sequence[str]) -> int:

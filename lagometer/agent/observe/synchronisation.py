@@ -16,6 +16,7 @@ PPM_OF_FREQUENCY = 65536.0  # adjtimex(2): 16 fractional bits
 NOMINAL_TICK_US = 10_000
 PPM_OF_TICK = 100.0  # one microsecond more per hundredth of a second
 ANSWER_S = 1.0
+_PMC = ("pmc", "-u", "-b", "0")
 
 
 class _Timex(ctypes.Structure):
@@ -92,14 +93,21 @@ def _chrony() -> dict[str, Any] | None:
 
 
 def _ptp() -> dict[str, Any] | None:
-    """Returns ptp4l's report on its master."""
-    words = (line.split() for line in said_by(("pmc", "-u", "-b", "0", "GET TIME_STATUS_NP")).splitlines())
+    """Returns ptp4l's report on its master, and what stamps its packets: HARDWARE, SOFTWARE, or None if it
+    does not say or ports differ. clock: its own identity, which is the master's on the master."""
+    answer = said_by((*_PMC, "GET TIME_STATUS_NP"))
+    words = [line.split() for line in answer.splitlines()]
     fields = {pair[0]: pair[1] for pair in words if len(pair) == 2}
+    own = next((pair[0] for pair in words if pair[-2:] == ["MANAGEMENT", "TIME_STATUS_NP"]), "")
+    ports = [line.split() for line in said_by((*_PMC, "GET PORT_PROPERTIES_NP")).splitlines()]
+    stamped_by = {pair[1] for pair in ports if pair[:1] == ["timestamping"] and len(pair) == 2}
     try:
         return {
             "master": fields["gmIdentity"],
             "present": fields["gmPresent"] == "true",
             "offset_ns": int(fields["master_offset"]),
+            "clock": own.rpartition("-")[0],
+            "timestamping": stamped_by.pop() if len(stamped_by) == 1 else None,
         }
     except (KeyError, ValueError):
         return None

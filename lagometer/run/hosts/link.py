@@ -233,6 +233,10 @@ class AgentLink:
     def ask(self, message: Mapping[str, Any], event: str, seconds: float) -> Mapping[str, Any]:
         """Sends a command and returns its answer. Raises `HostError`."""
         self.send(message)
+        return self.hear(event, seconds)
+
+    def hear(self, event: str, seconds: float) -> Mapping[str, Any]:
+        """Waits for an answer to a command that was sent, and returns it. Raises `HostError`."""
         return self._next(event, seconds)[0]
 
     def hashes(self, paths: Iterable[str]) -> dict[str, str | None]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import secrets
 from collections.abc import Mapping, Sequence
@@ -76,10 +77,7 @@ def _host(link: AgentLink, host: Host, adapters: Mapping[str, Adapter]) -> HostL
         return HostLook(link.name, host, link.unreachable)
     try:
         link.open()
-        probes = {
-            name: [*map(link.there, worker_command(adapter.sidecar.worker)), "--probe", _there(link, adapter)]
-            for name, adapter in adapters.items()
-        }
+        probes = {name: probe_words(link, adapter) for name, adapter in adapters.items()}
         look = {"command": "look", "address": host.address, "probes": probes}
         facts = link.ask(look, "looked", LOOK_S)["facts"]
         hashes = link.hashes(_there(link, adapter) for adapter in adapters.values())
@@ -89,6 +87,31 @@ def _host(link: AgentLink, host: Host, adapters: Mapping[str, Adapter]) -> HostL
         return HostLook(link.name, host, None, link.hello, link.offset(), facts, libraries)
     except HostError as error:
         return HostLook(link.name, host, str(error))
+
+
+def probe_words(link: AgentLink, adapter: Adapter) -> list[str]:
+    """Returns the command that loads an adapter on an open link's host, in the surroundings that it needs."""
+    variables = dict(adapter.sidecar.environment)
+    if adapter.sidecar.preload:
+        variables["LD_PRELOAD"] = ":".join(map(link.there, adapter.sidecar.preload))
+    before = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
+    worker = map(link.there, worker_command(adapter.sidecar.worker))
+    return [*before, *worker, "--probe", _there(link, adapter)]
+
+
+def complaint(result: Mapping[str, Any]) -> str:
+    """Returns why a program that the agent tried has failed, in words; empty if it said nothing."""
+    said = str(result["said"])
+    try:
+        answer = json.loads(said)
+    except ValueError:
+        answer = None
+    if isinstance(answer, Mapping) and isinstance(answer.get("error"), str):
+        said = answer["error"]
+    code = result["code"]
+    if isinstance(code, int) and code < 0 and not result.get("late"):
+        return f"it died of signal {-code}{f': {said}' if said else ''}"
+    return said
 
 
 def _there(link: AgentLink, adapter: Adapter) -> str:

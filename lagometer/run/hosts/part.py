@@ -16,6 +16,7 @@ from lagometer.agent.load import Done as LoadDone
 from lagometer.agent.observe.last_look import LastLook
 from lagometer.agent.observe.scheduler import Recorded, ThreadNumbers
 from lagometer.agent.observe.system_calls import Called
+from lagometer.agent.observe.time_service import ServiceReport
 from lagometer.agent.observe.witness import Evidence
 from lagometer.agent.orders import Orders
 from lagometer.run.hosts.base import HostError
@@ -49,6 +50,7 @@ class HostOutcome:
     scheduled: Recorded | None = None  # with the trial's worker numbers; None if it was not wanted
     limited: Mapping[str, Any] | None = None  # the report on its CPU limit; None if it has none
     last_look: LastLook | None = None  # None if the trial did not end early
+    services: tuple[ServiceReport, ...] = ()  # what time services said before the trial and after it
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class HostPart:
         self._scheduled: Recorded | None = None
         self._limited: Mapping[str, Any] | None = None
         self._last_look: LastLook | None = None
+        self._services: list[ServiceReport] = []
 
     @property
     def name(self) -> str:
@@ -213,6 +216,7 @@ class HostPart:
         elif event == "serving":
             self.serving_ns = int(message["at_ns"]) - self.clock.offset_ns
             self.clock_port = int(message["clock_port"])
+            self._note_service(message["service"])
         elif event == "exchanged":
             self._exchanged += map(_stamps, message["stamps"])
             self._pulled_ppm = float(message["pulled_ppm"])
@@ -222,6 +226,7 @@ class HostPart:
         elif event == "evidence":
             evidence = message["evidence"]
             self.evidence = Evidence.from_frame(evidence) if evidence is not None else None
+            self._note_service(message["service"])
             self.load_wrong, self.collected = message["load_wrong"], True
         elif event == "probed":
             worker = self.workers[message["worker"]]
@@ -286,6 +291,10 @@ class HostPart:
         except OSError as error:
             self._heard().fail(f"capture-lost: {self._packets} can't be written: {error.strerror}")
 
+    def _note_service(self, told: Mapping[str, Any] | None) -> None:
+        if told is not None:
+            self._services.append(ServiceReport.from_json(told))
+
     def close(self) -> None:
         """Closes the file of its packets. May be called twice."""
         file, self._packets_file = self._packets_file, None
@@ -321,6 +330,7 @@ class HostPart:
             scheduled=self._scheduled,
             limited=self._limited,
             last_look=self._last_look,
+            services=tuple(self._services),
         )
 
 

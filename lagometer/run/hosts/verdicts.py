@@ -6,7 +6,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from lagometer.run.hosts.looks import HostLook, WayLook
+from lagometer.run.hosts.looks import HostLook, WayLook, complaint
 from lagometer.stats.verdict.health import SOCKET_BYTES_WANTED, Finding
 from lagometer.units import duration_text, signed_duration_text, span_text
 
@@ -36,7 +36,7 @@ def _adapters(look: HostLook) -> Iterator[Finding]:
     broken, differ = [], []
     for name, probe in look.facts.get("probes", {}).items():
         if probe["code"] != 0:
-            broken.append(f"{name}: {probe['said']}")
+            broken.append(f"{name}: {complaint(probe)}")
         elif look.libraries[name][0] != look.libraries[name][1]:
             differ.append(name)
     good = len(look.libraries) - len(broken) - len(differ)
@@ -74,7 +74,10 @@ def _synchronisation(look: HostLook) -> Finding:
         words.append(f"made {pulled_ppm:+.1f} ppm faster")
     for name in ("chrony", "ptp"):
         if clock.get(name):
-            words.append(f"{name}: {signed_duration_text(clock[name]['offset_ns'])} from its source")
+            text = f"{name}: {signed_duration_text(clock[name]['offset_ns'])} from its source"
+            if clock[name].get("bound_ns") is not None:
+                text += f", within {duration_text(clock[name]['bound_ns'])} by its own word"
+            words.append(text)
     observation = "; ".join(words)
     if pulled_ppm is None:
         return Finding("synchronisation", "unknown", observation)

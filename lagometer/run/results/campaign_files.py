@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,7 @@ class Results:
         added = [cell for cell in manifest["cells"] if cell["id"] not in known]
         self.manifest = {**previous, "state": "running", "finished": None}
         self.manifest["cells"] = [*previous["cells"], *added]
+        self.manifest["excluded"] = _still_excluded(previous.get("excluded", []), manifest, known)
         path = self.directory / form.ENVIRONMENT
         self._environment = json.loads(path.read_text(encoding="utf-8")) if path.exists() else collect()
         for part in (self.trials, self.control, self.long):
@@ -156,6 +157,17 @@ class Results:
 
     def _write_manifest(self) -> None:
         form.write_json_atomic(self.manifest, self.directory / form.MANIFEST)
+
+
+def _still_excluded(
+    before: Sequence[Mapping[str, str]], manifest: Mapping[str, Any], measured: Collection[str]
+) -> list[Mapping[str, str]]:
+    """The excluded cells of a continued campaign. What was missing may be there now, and the reverse. A cell
+    with a place among those that are measured keeps it, and cells that are not selected now stay."""
+    runs = {*measured, *(cell["id"] for cell in manifest["cells"])}
+    now = {item["cell"]: item for item in manifest["excluded"]}
+    kept = [now.pop(item["cell"], item) for item in before if item["cell"] not in runs]
+    return [*kept, *(item for cell, item in now.items() if cell not in runs)]
 
 
 def same_study(before: object, now: Mapping[str, Any]) -> bool:

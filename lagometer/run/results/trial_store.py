@@ -311,6 +311,7 @@ def _host(host: HostOutcome, workers: Sequence[WorkerOutcome]) -> dict[str, Any]
         "workers": names,
         "clock": asdict(host.clock),
         "realtime_limit": asdict(limit) if limit is not None else None,
+        "services": [report.as_json() for report in host.services],
     }
 
 

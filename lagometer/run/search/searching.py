@@ -110,7 +110,12 @@ class RateSearch:
         events = EventLog()
         try:
             with Interruption() as interruption:
+                lacking = {each.cell: each.reason for each in self._runner.without_lacking(self._study)[1]}
                 for cell in cells:
+                    if cell.id in lacking:
+                        self.results.append(CellSearch(cell.id, cell.columns(), "failed", lacking[cell.id]))
+                        finished()
+                        continue
                     self._search(Conductor(interruption, events), interruption, cell)
                     finished()
         finally:

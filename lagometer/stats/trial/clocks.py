@@ -4,15 +4,16 @@ that subtract one clock from the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from lagometer.stats.trial.offset import Offset, hard_offset, narrowed
-from lagometer.store.exchanges import HostExchanges
+from lagometer.stats.trial.offset import Offset, confirmed, hard_offset, narrowed
+from lagometer.store.exchanges import PTP, HostExchanges, ToldOffset
 from lagometer.store.facts import TrialFacts
+from lagometer.units import duration_text
 
 Times = npt.NDArray[np.int64]
 Clocks = tuple[str, str]  # of the sender and of the receiver
@@ -69,38 +70,71 @@ def clock_offsets(facts: TrialFacts) -> Offsets:
         ]
         if clocks[0] == clocks[1] or not (ours or others):
             continue
-        offset, warning = _offset(ours, others, _instants(facts))
-        warnings += [warning] if warning else []
+        offset, of_pair = _offset(ours, others, _instants(facts))
+        warnings += of_pair
         if offset is not None:
             offsets[clocks] = offset
     return Offsets(offsets, tuple(dict.fromkeys(warnings)))
 
 
 def _offset(
-    ours: Iterable[HostExchanges], others: Iterable[HostExchanges], instants: Times
-) -> tuple[Offset | None, str]:
+    ours: Sequence[HostExchanges], others: Sequence[HostExchanges], instants: Times
+) -> tuple[Offset | None, list[str]]:
+    """Returns the offset with the best bound that there is, and warnings."""
     all_exchanges = [*ours, *others]
     names = " and ".join(sorted({all_exchanges[0].host, all_exchanges[0].other}))
     stamps = [exchanges.stamps for exchanges in ours], [exchanges.stamps for exchanges in others]
     offset = hard_offset(*stamps, drift=max(exchanges.drift for exchanges in all_exchanges))
     if offset is None:
-        return None, f"clock-unknown: {names} exchanged no time stamps, so there is no latency between them"
+        return None, [f"clock-unknown: {names} exchanged no time stamps, so there is no latency between them"]
     low, high = offset.at(instants)
     if np.any(high < low):
         why = "their clocks ran apart by more than their `drift_ppm`, or were set"
-        return (
-            None,
-            f"clock-unknown: the time stamps of {names} contradict each other: {why}; there is no latency",
+        return None, [
+            f"clock-unknown: the time stamps of {names} contradict each other: {why}; there is no latency"
+        ]
+    told = _told(ours, others)
+    warnings = [_disagreement(names, each, low, high) for each in told.values()]
+    warnings = [warning for warning in warnings if warning]
+    if all(exchanges.symmetric for exchanges in all_exchanges):
+        narrow = narrowed(offset, *stamps)
+        if narrow is not None:
+            return narrow, warnings
+        why = "too few exchanges, or exchanges that no such link has"
+        bound = (
+            f"clock-bound: the link of {names} is declared symmetric, but has {why}: the hard bound applies"
         )
-    if not all(exchanges.symmetric for exchanges in all_exchanges):
-        return offset, ""
+        return offset, [*warnings, bound]
+    if PTP not in told:
+        return offset, warnings
     narrow = narrowed(offset, *stamps)
-    if narrow is not None:
-        return narrow, ""
-    why = "too few exchanges, or exchanges that no such link has"
+    by_ptp = confirmed(narrow, told[PTP], instants) if narrow is not None else None
+    if narrow is not None and by_ptp is None and not warnings:
+        why = "each way of their link takes a different time, or PTP is wrong"
+        warnings = [
+            f"clock-bound: PTP does not confirm the time stamps of {names}: {why}: the hard bound applies"
+        ]
+    return by_ptp or offset, warnings
+
+
+def _told(ours: Iterable[HostExchanges], others: Iterable[HostExchanges]) -> dict[str, ToldOffset]:
+    """Returns what services say of how far the other's clock is ahead of ours, by service."""
+    told = [each for exchanges in ours for each in exchanges.told]
+    told += [each.reversed() for exchanges in others for each in exchanges.told]
+    return {each.source: each for each in told}
+
+
+def _disagreement(names: str, told: ToldOffset, low: Times, high: Times) -> str:
+    """Returns a warning if a service's own bound of the offset and that of the exchanges have nothing in
+    common at some instant; empty if they agree."""
+    gap_ns = int(max((told.least_ns - high).max(), (low - told.most_ns).max()))
+    if gap_ns <= 0:
+        return ""
+    widest_ns = int((high - low).max()) // 2
+    bounds = f"{duration_text(told.error_ns)} and {duration_text(widest_ns)}"
     return (
-        offset,
-        f"clock-bound: the link of {names} is declared symmetric, but has {why}: the hard bound applies",
+        f"clock-disagrees: {told.source} and the time stamps that {names} exchanged differ by "
+        f"{duration_text(gap_ns)} more than their bounds of {bounds} allow; the time stamps count"
     )
 
 

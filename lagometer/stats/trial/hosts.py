@@ -72,7 +72,7 @@ def _bound(
         return unknown
     widest = [offsets.bounds(pair, times_ns).max() for pair in pairs]
     kinds = {offsets.by_clocks[pair].bound for pair in pairs}
-    kind = Bound.HARD if Bound.HARD in kinds else Bound.NARROW
+    kind = next(kind for kind in Bound if kind in kinds)  # the weakest: what it rests on
     return {"clock_bound_ns": int(max(widest)), "clock_bound": kind.value}
 
 

@@ -25,13 +25,13 @@ All times are in nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 
-from lagometer.store.exchanges import Exchanges
+from lagometer.store.exchanges import Exchanges, ToldOffset
 
 Times = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -44,10 +44,11 @@ ROUNDING_NS = 2.0  # of numbers below 2^53, added up a few times
 
 
 class Bound(Enum):
-    """Which of the two bounds a trial has."""
+    """Which bound a trial has. PTP: the narrow one, which PTP confirmed and nobody vouched for."""
 
     HARD = "hard"
     NARROW = "narrow"
+    PTP = "ptp"
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,14 @@ class Offset:
     origin_ns: int
     base_ns: int
     line: tuple[float, float, float] | None = None  # the narrow bound: value at the origin, slope, half width
+    by_ptp: bool = False
 
     @property
     def bound(self) -> Bound:
         """Which bound it has."""
-        return Bound.HARD if self.line is None else Bound.NARROW
+        if self.line is None:
+            return Bound.HARD
+        return Bound.PTP if self.by_ptp else Bound.NARROW
 
     def at(self, times_ns: Times) -> tuple[Times, Times]:
         """Returns the smallest and the largest possible offset at times of our clock.
@@ -176,6 +180,23 @@ def narrowed(offset: Offset, ours: Iterable[Exchanges], others: Iterable[Exchang
     narrow = Offset(offset.above, offset.below, offset.drift, offset.origin_ns, offset.base_ns, line)
     low, high = narrow.at(everywhere)
     return narrow if bool(np.all(low <= high)) else None
+
+
+def confirmed(narrow: Offset, told: ToldOffset, times_ns: Times) -> Offset | None:
+    """Returns the narrow bound of a link that nobody vouched for, wide enough to contain what PTP says as
+    well. None if the two are apart at one of these times of our clock.
+
+    An asymmetry moves the line by half of what the directions differ by, and PTP's offset, which rests on
+    other packets that the network cards stamp, by nothing.
+    """
+    assert narrow.line is not None, "called for a narrow bound"
+    value, slope, half_width = narrow.line
+    middle = value + slope * (times_ns - narrow.origin_ns).astype(np.float64)
+    above, below = told.most_ns - narrow.base_ns - middle, told.least_ns - narrow.base_ns - middle
+    if np.any(above < -half_width) or np.any(below > half_width):
+        return None
+    wide = max(half_width, float(above.max()), float(-below.min()))
+    return replace(narrow, line=(value, slope, wide), by_ptp=True)
 
 
 def stamped(

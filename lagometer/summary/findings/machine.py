@@ -48,6 +48,7 @@ def machine(cell: CellEvidence) -> Iterator[Said]:
     yield from _steady(cell)
     yield from _emulated(cell)
     yield from _clocks(cell)
+    yield from _disagreeing(cell)
     yield from _hosts(cell)
 
 
@@ -157,6 +158,22 @@ def _bounded(known: Sequence[tuple[Trial, Json]]) -> Said:
         "measure a round trip where that is too much; name a link `symmetric: true` if it is",
         "docs/methodology/clocks.md",
     )
+
+
+def _disagreeing(cell: CellEvidence) -> Iterator[Said]:
+    """Time services whose own bound of the offset contradicts what the hosts' time stamps show."""
+    trials = [trial for trial in cell.trials if trial.warnings("clock-disagrees")]
+    if trials:
+        yield Said(
+            "clock-disagrees",
+            len(trials),
+            "a time service and the hosts' own time stamps contradict each other about the distance of two "
+            "clocks",
+            trials[0].warnings("clock-disagrees")[0],
+            "find out what the service takes its time from, and whether the way there is as long as the way "
+            "back; latency rests on the time stamps alone",
+            "docs/methodology/clocks.md",
+        )
 
 
 def _hosts(cell: CellEvidence) -> Iterator[Said]:

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
 from lagometer.study.hosts_file import load_hosts
 
+FROZEN_S = 60.0
 CLEAN_S = 30.0  # by when both sides are clean, whatever happened
 AHEAD_NS = 3_600_000_000_000
 
@@ -218,6 +220,34 @@ def test_a_link_that_breaks_fails_its_trial_and_leaves_nothing(
         reasons = "; ".join(others[0]["reasons"])
     assert "agent-lost: host base: " in reasons, reasons
     assert "the next trial connects again" in reasons or "check that it runs and the link is up" in reasons
+
+
+def test_a_link_that_is_frozen_for_a_minute_costs_the_trials_of_that_minute_alone(
+    tmp_path: Path, base: Machine
+) -> None:
+    """Nothing is told to either side meanwhile: what ran there ends by its lease, what is due fails, and once
+    the link is back the campaign goes on."""
+    need("long")
+    study = study_of(tmp_path, base, trials=12, duration="500ms")
+    with started(tmp_path, base, study) as campaign:
+        assert wait_until(lambda: campaign.reached("measure", 1)), campaign.events()
+        base.freeze()
+        thawed_s = time.monotonic() + FROZEN_S
+        assert wait_until(lambda: is_over(campaign, 1))
+        assert wait_until(lambda: not base.left(), CLEAN_S), base.left()
+        assert time.monotonic() < thawed_s
+        assert not wait_until(lambda: campaign.process.poll() is not None, thawed_s - time.monotonic())
+        during = {trial["trial"] for trial in journal(tmp_path / "out")}
+        base.thaw()
+        code, _, errors = campaign.end()
+        both_sides_are_clean(campaign, base)
+    trials = {int(each["trial"]): each for each in journal(tmp_path / "out")}
+    assert code == 3 and sorted(trials) == list(range(12)), errors
+    valid = {number for number, each in trials.items() if each["valid"]}
+    assert 0 in valid and valid & during == {0}, {number: trials[number]["reasons"] for number in during}
+    # The trial that goes on while the link thaws may be either; those that begin afterwards are valid.
+    assert set(range(max(during) + 2, 12)) <= valid and max(during) < 10
+    assert all(trials[number]["reasons"][0].startswith("agent-lost: host base: ") for number in during - {0})
 
 
 def is_over(campaign: Running, trial: int) -> bool:

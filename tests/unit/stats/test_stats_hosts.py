@@ -16,7 +16,7 @@ from lagometer.stats.trial.estimate import summarise
 from lagometer.stats.trial.fairness import fairness_columns
 from lagometer.stats.trial.offset import Bound
 from lagometer.store.clocks import on_our_clock
-from lagometer.store.exchanges import Exchanges, HostExchanges, exchanges_of
+from lagometer.store.exchanges import Exchanges, HostExchanges, ToldOffset, exchanges_of
 from lagometer.store.facts import ChainSpec, TrialFacts
 from lagometer.store.records import Lane
 
@@ -196,3 +196,66 @@ def test_times_are_brought_to_the_conductors_clock_and_what_was_not_seen_stays_s
     assert (sent.records["publish_ns"][0], sent.records["intended_ns"][0]) == (T, 0)
     assert (received.records["taken_ns"][0], received.records["woken_ns"][0]) == (T + 100, 0)
     assert np.array_equal(sent.records["sequence"], trial.lanes()[0].records["sequence"])
+
+
+def told(facts: TrialFacts, *services: ToldOffset) -> TrialFacts:
+    """The same trial; services say of base's clock how far it is ahead of robot's."""
+    pair, back = facts.exchanges
+    turned = tuple(each.reversed() for each in services)
+    return replace(facts, exchanges=(replace(pair, told=services), replace(back, told=turned)))
+
+
+def test_ptp_that_agrees_narrows_a_link_that_nobody_vouched_for() -> None:
+    lanes, known = there_and_back_lanes(400)
+    for least_ns, most_ns in ((395, 405), (402, 409), (380, 401)):
+        facts = told(exchanged(known), ToldOffset("ptp", least_ns, most_ns, 5))
+        offsets = clock_offsets(facts)
+        offset = offsets.by_clocks["", "base"]
+        assert offset.bound is Bound.PTP and not offsets.warnings
+        low, high = offset.at(np.array([T, T + 500_000]))
+        # What either says is within the bound.
+        assert np.all(low <= min(400, least_ns)) and np.all(high >= max(400, most_ns))
+        found = row(summarise(samples(lanes, facts), facts), "source→relay")
+        assert found["clock_bound"] == "ptp" and isinstance(found["clock_bound_ns"], int)
+        assert isinstance(found["latency_p50_ns"], int)
+        assert abs(found["latency_p50_ns"] - 100) <= found["clock_bound_ns"] <= 45
+
+
+def test_ptp_that_disagrees_within_the_hard_bound_narrows_nothing() -> None:
+    """As where one direction takes longer: the exchanges look the same, and PTP shows another offset."""
+    _, known = there_and_back_lanes(400)
+    hard = clock_offsets(exchanged(known)).by_clocks["", "base"]
+    low, high = hard.at(np.array([T + 200_000]))
+    for told_ns in (int(low[0]) + 1, int(high[0]) - 1):
+        found = clock_offsets(told(exchanged(known), ToldOffset("ptp", told_ns, told_ns, 0)))
+        assert found.by_clocks["", "base"].bound is Bound.HARD
+        (warning,) = found.warnings
+        assert warning.startswith("clock-bound: PTP does not confirm the time stamps of base and robot")
+
+
+@pytest.mark.parametrize("source", ["ptp", "chrony"])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_a_service_beyond_the_hard_bound_is_named_and_does_not_count(source: str, symmetric: bool) -> None:
+    _, known = there_and_back_lanes(400)
+    facts = exchanged(known, symmetric=symmetric)
+    for told_ns in (5_000, -5_000):
+        found = clock_offsets(told(facts, ToldOffset(source, told_ns - 100, told_ns + 100, 100)))
+        assert found.by_clocks["", "base"].bound is (Bound.NARROW if symmetric else Bound.HARD)
+        (warning,) = found.warnings
+        assert warning.startswith(
+            f"clock-disagrees: {source} and the time stamps that base and robot exchanged"
+        )
+        assert "more than their bounds of 100 ns and " in warning
+
+
+def test_chrony_that_agrees_changes_nothing() -> None:
+    """Its bound is of the way to its source, which nobody knows to be symmetric."""
+    _, known = there_and_back_lanes(400)
+    found = clock_offsets(told(exchanged(known), ToldOffset("chrony", 300, 500, 100)))
+    assert found.by_clocks["", "base"].bound is Bound.HARD and not found.warnings
+
+
+def test_who_vouches_for_a_link_needs_no_ptp() -> None:
+    _, known = there_and_back_lanes(400)
+    facts = told(exchanged(known, symmetric=True), ToldOffset("ptp", 395, 405, 5))
+    assert clock_offsets(facts).by_clocks["", "base"].bound is Bound.NARROW
