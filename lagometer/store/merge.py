@@ -173,7 +173,7 @@ def _write_part(trials: Sequence[Trial], directory: Path, merged: Merged) -> dic
         rows.append(_rows(trial, cell, number))
         lines.append(_line(trial, cell, number, rows[-1]))
         _copy_samples(trial, directory / form.SAMPLES / cell, number)
-        for folder in (form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES):
+        for folder in (form.STAMPS, form.LAYER_FILES, form.TIMELINES, form.EVENTS, form.EXCHANGES):
             _copy_beside(trial, folder, directory / folder / cell, number)
         _copy_packets(trial, directory / form.CAPTURES / cell, number)
     form.write_bytes_atomic(b"".join(lines), directory / form.JOURNAL)
@@ -218,6 +218,7 @@ def _copy_beside(trial: Trial, kind: str, folder: Path, number: int) -> None:
     path_of = {
         form.STAMPS: trial.folder.stamps_path,
         form.LAYER_FILES: trial.folder.layers_path,
+        form.TIMELINES: trial.folder.timelines_path,
         form.EVENTS: trial.folder.events_path,
         form.EXCHANGES: trial.folder.exchanges_path,
     }
