@@ -48,6 +48,7 @@ from lagometer.stats.trial.events import endpoint_events
 from lagometer.stats.trial.layer_times import layer_times
 from lagometer.stats.trial.layers import layer_stamps
 from lagometer.stats.trial.scheduling import scheduler_times
+from lagometer.stats.trial.timelines import Recorded, timelines_of
 from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
 from lagometer.store.clocks import on_our_clock
 from lagometer.store.errors import RecordsError
@@ -294,18 +295,21 @@ def _estimates(
         if study.layers
         else None
     )
-    scheduler = None
+    scheduler = timelines = None
     if layers is not None:
         facts = replace(facts, warnings=(*facts.warnings, *layers.counts.warnings()))
+        scheduled, unavailable = scheduled_of(outcome) if study.scheduler else ([], {})
+        names = [worker.name for worker in outcome.workers]
+        timelines = timelines_of(layers.frame, samples, lanes, facts, Recorded(names, logs, scheduled))
         if study.scheduler:
-            scheduler = scheduler_times(layers.frame, samples, lanes, facts, *scheduled_of(outcome))
+            scheduler = scheduler_times(layers.frame, samples, lanes, facts, scheduled, unavailable)
             facts = replace(facts, warnings=(*facts.warnings, *scheduler.counts.warnings()))
     events = endpoint_events(lanes, known)
     recovered = outage_recoveries(cell, outcome, samples)
     exchanges = exchanges_frame(known.exchanges)
     calls = calls_of(outcome, logs) if study.layers and study.scheduler else None
     beside_samples = BesideSamples(
-        *(stamps, layers, events, exchanges, resources, scheduler, calls, recovered),
+        *(stamps, layers, events, exchanges, resources, scheduler, calls, recovered, timelines),
         log=cell.bridge is not None,  # it says there what it did not carry
     )
     return samples, noted(summarise(samples, facts), steadiness), beside_samples

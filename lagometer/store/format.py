@@ -30,6 +30,7 @@ STAMPS = "stamps"  # a folder like the samples': when messages were in which lay
 PARTIAL = ".partial"  # suffix of a file that is being written; its name begins with a dot
 LAYER_FILES = "layers"  # likewise: the way of each message, layer by layer
 SCHEDULER = "scheduler"  # likewise: for each stay in a layer, how long its thread slept, waited and ran
+TIMELINES = "timelines"  # likewise: single calls and scheduler states while chosen messages were under way
 ESTIMATES = "estimates.parquet"
 FLOOR = "floor.json"
 CONFORMANCE = "conformance.json"  # written by `lagometer conformance --out`, if requested
@@ -366,47 +367,47 @@ def _current(row: Mapping[str, object]) -> Mapping[str, object]:
 
 def write_samples(samples: pl.DataFrame, path: Path) -> int:
     """Writes the samples of one trial; returns the bytes written. Raises OSError naming the file."""
-    return _write_parquet(samples, path)
+    return write_parquet(samples, path)
 
 
 def write_stamps(stamps: pl.DataFrame, path: Path) -> int:
     """Writes the layer stamps of one trial; returns the bytes written. Raises OSError naming the file."""
-    return _write_parquet(stamps, path)
+    return write_parquet(stamps, path)
 
 
 def write_layers(layers: pl.DataFrame, path: Path) -> int:
     """Writes the layers of one trial; returns the bytes written. Raises OSError naming the file."""
-    return _write_parquet(layers, path)
+    return write_parquet(layers, path)
 
 
 def write_scheduler(stays: pl.DataFrame, path: Path) -> int:
     """Writes the scheduler's share of a trial's layers; returns the bytes. Raises OSError naming the file."""
-    return _write_parquet(stays, path)
+    return write_parquet(stays, path)
 
 
 def write_resources(resources: pl.DataFrame, path: Path) -> int:
     """Writes what a trial's processes cost; returns the bytes written. Raises OSError naming the file."""
-    return _write_parquet(resources, path)
+    return write_parquet(resources, path)
 
 
 def write_events(events: pl.DataFrame, path: Path) -> int:
     """Writes the events of one trial; returns the bytes written. Raises OSError naming the file."""
-    return _write_parquet(events, path)
+    return write_parquet(events, path)
 
 
 def write_exchanges(exchanges: pl.DataFrame, path: Path) -> int:
     """Writes the exchanges of one trial; returns the bytes written. Raises OSError naming the file."""
-    return _write_parquet(exchanges, path)
+    return write_parquet(exchanges, path)
 
 
 def write_cells(cells: pl.DataFrame, path: Path) -> int:
     """Writes cells.parquet over an older one; returns the bytes written. Raises OSError naming the file."""
-    return _write_parquet(cells, path)
+    return write_parquet(cells, path)
 
 
 def write_estimates(estimates: pl.DataFrame, path: Path) -> int:
     """Writes estimates.parquet over an older one; returns the bytes. Raises OSError naming the file."""
-    return _write_parquet(estimates, path)
+    return write_parquet(estimates, path)
 
 
 def write_json_atomic(value: Mapping[str, object], path: Path) -> int:
@@ -415,7 +416,8 @@ def write_json_atomic(value: Mapping[str, object], path: Path) -> int:
     return write_bytes_atomic((text + "\n").encode(), path)
 
 
-def _write_parquet(frame: pl.DataFrame, path: Path) -> int:
+def write_parquet(frame: pl.DataFrame, path: Path) -> int:
+    """Writes one table; returns the bytes written. Raises OSError naming the file."""
     return write_bytes_atomic(_parquet(frame), path)
 
 

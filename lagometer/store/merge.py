@@ -28,6 +28,11 @@ KEY_CHARACTERS = 8
 # The keys of a study in which two campaigns may differ and still have measured the same.
 FREE_KEYS = frozenset({"name", "description", "seed", "trials"})
 PARTS = ("", form.CONTROL, form.LONG)
+# Folders with a file for each trial, in addition to the samples.
+BESIDE = (
+    *(form.STAMPS, form.LAYER_FILES, form.SCHEDULER, form.TIMELINES),
+    *(form.EVENTS, form.EXCHANGES),
+)
 NO_DEFAULTS: Mapping[str, object] = {}
 OWN_FILES = frozenset({form.JOURNAL, form.CELLS, form.ESTIMATES, "report.html"})
 
@@ -173,7 +178,7 @@ def _write_part(trials: Sequence[Trial], directory: Path, merged: Merged) -> dic
         rows.append(_rows(trial, cell, number))
         lines.append(_line(trial, cell, number, rows[-1]))
         _copy_samples(trial, directory / form.SAMPLES / cell, number)
-        for folder in (form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES):
+        for folder in BESIDE:
             _copy_beside(trial, folder, directory / folder / cell, number)
         _copy_packets(trial, directory / form.CAPTURES / cell, number)
     form.write_bytes_atomic(b"".join(lines), directory / form.JOURNAL)
@@ -218,6 +223,8 @@ def _copy_beside(trial: Trial, kind: str, folder: Path, number: int) -> None:
     path_of = {
         form.STAMPS: trial.folder.stamps_path,
         form.LAYER_FILES: trial.folder.layers_path,
+        form.SCHEDULER: trial.folder.scheduler_path,
+        form.TIMELINES: trial.folder.timelines_path,
         form.EVENTS: trial.folder.events_path,
         form.EXCHANGES: trial.folder.exchanges_path,
     }

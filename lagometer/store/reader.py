@@ -81,6 +81,10 @@ class Campaign:
         """The path of the scheduler's share of a trial's layers, if requested. Raises like `samples_path`."""
         return self._path_below(form.SCHEDULER, cell, trial)
 
+    def timelines_path(self, cell: str, trial: int) -> Path:
+        """The path of the calls and states of a trial's chosen messages. Raises like `samples_path`."""
+        return self._path_below(form.TIMELINES, cell, trial)
+
     def resources_path(self, cell: str, trial: int) -> Path:
         """The path of the costs of a trial's processes, if they were observed. Raises like `samples_path`."""
         return self._path_below(form.RESOURCES, cell, trial)

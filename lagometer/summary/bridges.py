@@ -17,13 +17,13 @@ from typing import Any
 import polars as pl
 
 from lagometer.stats.compare.comparable import clock_bound_ns
+from lagometer.stats.trial.hops import COLUMNS, Hops, ends
 from lagometer.stats.trial.hosts import OFFSET
 from lagometer.store.errors import CampaignError
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.campaign import forwarding
 from lagometer.summary.cell_data import Bridge
-from lagometer.summary.hops import COLUMNS, Hops, ends
 
 FOLLOWED = 200  # messages of a trial, evenly spread, that are followed for the share
 MEMORY = ("rss_bytes", "pss_bytes", "uss_bytes")

@@ -11,13 +11,13 @@ import polars as pl
 
 from lagometer.stats.cell.categories import BRIDGE, COMPUTATION, IDLE, breakdown, categories, overhead
 from lagometer.stats.cell.layers import edge_layers
+from lagometer.stats.trial.hops import ends
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.errors import CampaignError
 from lagometer.store.facts import ways_through
 from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.campaign import cell_factors, forwarding
-from lagometer.summary.hops import ends
 from lagometer.summary.layers import LayerTable
 from lagometer.summary.way_data import CellLayers, LayerMean
 from lagometer.units import duration_text

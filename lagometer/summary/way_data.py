@@ -57,13 +57,67 @@ class Stay(Model):
     scheduler: StayShare | None = None
 
 
+class WayCall(Model):
+    """A call on the thread of a row, in nanoseconds since the first publish; it may begin before that, and
+    end after the message was taken. A stamp may have no length.
+
+    `name`: a system call's kind (`send`, `receive`, `poll`, `block`, `notify`, `drain`), a call of the
+    middleware's interface (`middleware_write`, `middleware_take`, `middleware_wait`), or a stamp of ROS.
+    `bytes`: what it sent or received.
+    """
+
+    row: int
+    name: str
+    begin_ns: int
+    end_ns: int
+    bytes: int | None
+
+
+class RanInstead(Model):
+    """What ran on a CPU while a thread waited for it, in nanoseconds since the first publish. `thread`: its
+    id on the machine; the name `idle` means that nothing ran.
+    """
+
+    name: str
+    thread: int
+    cpu: int
+    begin_ns: int
+    end_ns: int
+
+
+class WokenBy(Model):
+    """Who woke a thread: a thread (its id on the machine), or an interrupt that came while that one ran."""
+
+    name: str
+    thread: int
+    interrupt: bool
+
+
+class WayState(Model):
+    """A state of a row's thread, in nanoseconds since the first publish, cut at both ends of the message.
+
+    `state`: `running` on `cpu`; `waiting` in the run queue of `cpu`, with what ran there `instead`, in order;
+    or `asleep`, until `woken_by` woke it (null: not recorded, or after the message was taken). A gap between
+    two states is unknown.
+    """
+
+    row: int
+    state: str
+    begin_ns: int
+    end_ns: int
+    cpu: int | None
+    instead: list[RanInstead]
+    woken_by: WokenBy | None
+
+
 class MessageWay(Model):
     """The way of one message, from its publish (`publish_ns`, on the campaign's clock) until it was taken.
     The stays follow one another without a gap, so they add up to `latency_ns`.
 
     `chosen`: `slowest` (`place` 1 to 3) of all valid trials, `median` of the trial with the middle median, or
     `all`. `edge`: `end-to-end`, or the only edge it is about. `followed`: whether its way through the graph
-    was found; otherwise all of it is unattributed.
+    was found; otherwise all of it is unattributed. `calls` and `states`: on the threads of `rows`, if layers
+    and the scheduler were recorded; `events_left_out`: how many of them were too many.
     """
 
     cell: str
@@ -77,6 +131,9 @@ class MessageWay(Model):
     followed: bool
     rows: list[WayRow]
     stays: list[Stay]
+    calls: list[WayCall]
+    states: list[WayState]
+    events_left_out: int
 
 
 class LayerMean(Model):

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from lagometer.stats.trial.hops import Hop
 from lagometer.stats.trial.scheduling import ACROSS, BRIDGE, COMPUTATION, IDLE
 from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, UNATTRIBUTED
-from lagometer.summary.hops import Hop
 from lagometer.summary.way_data import RanDuring, Stay, StayShare, WayRow
 
 COMMUNICATION = "communication"

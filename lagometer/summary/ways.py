@@ -16,17 +16,19 @@ from typing import Any
 
 import polars as pl
 
+from lagometer.stats.trial.hops import COLUMNS, Hops, Index
+from lagometer.stats.trial.timelines import SLOWEST, median, slowest
 from lagometer.store.errors import CampaignError
 from lagometer.store.facts import ways_through
 from lagometer.store.format import ARROW, END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.campaign import forwarding
-from lagometer.summary.hops import COLUMNS, KEYS, Hops, Index
 from lagometer.summary.way_data import MessageWay
+from lagometer.summary.way_events import Events
 from lagometer.summary.way_rows import Layered, Shares, Stays, Threads
 
-SLOWEST = 3
 STAYS_MAX = 12_000  # of all messages of a page or of `show`; limits their size
+EVENTS_MAX = 40_000  # likewise: calls and states
 CELLS_MAX = 60
 MESSAGES_MAX = 8_000_000  # to read for it
 
@@ -57,7 +59,8 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
     measured = set(campaign.cells.filter(pl.col("valid"))["cell"])
     wanted = [cell for cell in cells if cell in measured and campaign.imported_from is None]
     by_cell = _with_messages(campaign).partition_by("cell", as_dict=True)
-    shown = stays = messages_read = 0
+    shown = stays = events = messages_read = 0
+    without_events = 0
     for cell in wanted:
         if shown == CELLS_MAX or stays >= STAYS_MAX:
             break
@@ -71,8 +74,18 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
         except CampaignError as error:
             notes.append(str(error))
             continue
+        cell_events = sum(len(way.calls) + len(way.states) for way in ways)
+        if events + cell_events > EVENTS_MAX:
+            without_events += 1
+            ways, cell_events = [_without_events(way) for way in ways], 0
+        events += cell_events
         result += ways
         stays += sum(len(way.stays) for way in ways)
+    if without_events:
+        notes.append(
+            f"Calls and scheduler states of {without_events:,} cells are left out, as all would be too many "
+            "to read; `lagometer export --format perfetto` has them."
+        )
     if shown < len(wanted):
         notes.append(
             f"Single messages are shown of {shown:,} of {len(wanted):,} cells, as all would be too many to "
@@ -84,6 +97,11 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
 def cell_ways(campaign: Campaign, cell: str) -> list[MessageWay]:
     """The chosen messages of one cell. Raises CampaignError if samples can't be read."""
     return _cell_ways(campaign, cell, _needed(_with_messages(campaign).filter(pl.col("cell") == cell)))
+
+
+def _without_events(way: MessageWay) -> MessageWay:
+    left_out = way.events_left_out + len(way.calls) + len(way.states)
+    return way.model_copy(update={"calls": [], "states": [], "events_left_out": left_out})
 
 
 @dataclass(frozen=True)
@@ -112,24 +130,20 @@ def _needed(rows: pl.DataFrame) -> Needed:
 def _cell_ways(campaign: Campaign, cell: str, needed: Needed) -> list[MessageWay]:
     """Holds one trial in memory at a time."""
     edges = list(needed.edges)
-    slowest: dict[str, list[MessageWay]] = {edge: [] for edge in edges}
+    slow: dict[str, list[MessageWay]] = {edge: [] for edge in edges}
     medians: dict[str, MessageWay] = {}
     for trial in needed.trials:
         source = TrialWays(campaign, cell, trial)
         for edge, (worst, middle) in needed.edges.items():
             messages = source.hops.of_edge(edge)
             if trial in worst:
-                top = messages.top_k(SLOWEST, by=("latency_ns", "sequence"), reverse=[False, True])
-                keys = top.select(KEYS).iter_rows()
-                slowest[edge] += [source.way(edge, Chosen(trial, "slowest", 0, *key)) for key in keys]
-            if trial == middle and messages.height:
-                ordered_ns = messages["latency_ns"].sort()
-                median_ns = ordered_ns[(messages.height - 1) // 2]
-                key = messages.filter(pl.col("latency_ns") == median_ns).select(KEYS).sort("sequence").row(0)
+                keys = slowest(messages)
+                slow[edge] += [source.way(edge, Chosen(trial, "slowest", 0, *key)) for key in keys]
+            if trial == middle and (key := median(messages)) is not None:
                 medians[edge] = source.way(edge, Chosen(trial, "median", None, *key))
     ways = []
     for edge in edges:
-        ordered = sorted(slowest[edge], key=lambda way: (-way.latency_ns, way.trial, way.sequence))[:SLOWEST]
+        ordered = sorted(slow[edge], key=lambda way: (-way.latency_ns, way.trial, way.sequence))[:SLOWEST]
         ways += [way.model_copy(update={"place": place}) for place, way in enumerate(ordered, start=1)]
         if edge in medians and _key(medians[edge]) not in map(_key, ordered):
             ways.append(medians[edge])
@@ -168,6 +182,7 @@ class TrialWays:
         self._threads = Threads(_journal(campaign, (cell, trial)))
         self._layered = Layered(_read(campaign.layers_path(cell, trial)))
         self._shares = Shares(_read(campaign.scheduler_path(cell, trial)))
+        self._events = Events(_read(campaign.timelines_path(cell, trial)))
 
     def way(self, edge: str, chosen: Chosen, index: Index | None = None) -> MessageWay:
         """The way of a message. index: of the whole trial, if all messages are requested."""
@@ -191,6 +206,7 @@ class TrialWays:
                 stays.in_node(hop, hops[place + 1])
         if not hops:
             stays.unknown(edge, chosen.sequence, end_ns)
+        events = self._events.of((edge, chosen.sequence, begin_ns, end_ns), stays.rows)
         return MessageWay(
             cell=self._cell,
             trial=chosen.trial,
@@ -203,6 +219,9 @@ class TrialWays:
             followed=bool(hops),
             rows=stays.rows,
             stays=stays.stays,
+            calls=events.calls,
+            states=events.states,
+            events_left_out=events.left_out,
         )
 
 

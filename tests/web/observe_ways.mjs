@@ -31,7 +31,10 @@ for (const width of [1280, 400]) {
       bars: each.querySelectorAll("[data-stay]").length,
       widths: [...each.querySelectorAll("[data-stay]")].reduce((sum, bar) => sum + Number.parseFloat(bar.getAttribute("width")), 0),
       rows: [...each.querySelectorAll(".way-row")].map((row) => row.textContent),
-      table: [...each.querySelectorAll("tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent)),
+      table: [...each.querySelector("details tbody").children].map((row) => [...row.children].map((cell) => cell.textContent)),
+      tables: [...each.querySelectorAll("details")].map((table) => table.querySelectorAll("tbody tr").length),
+      calls: each.querySelectorAll(".way-call").length,
+      states: [...each.querySelectorAll(".way-state")].map((box) => Number.parseFloat(box.getAttribute("width"))),
     })),
   );
   const bars = (of) =>
@@ -53,6 +56,8 @@ for (const width of [1280, 400]) {
   seen.said = await page.textContent(".way-said");
   await page.keyboard.press("ArrowLeft");
   seen.saidBefore = await page.textContent(".way-said");
+  await page.hover(".way-state.waiting");
+  seen.pointed = await page.textContent(".way-said");
   await page.selectOption("#choice-cell-seen", seen.cells.at(-1));
   seen.plain = await page.$$eval(".way-message:first-of-type tbody th", (all) => all.map((each) => each.textContent));
   await context.close();

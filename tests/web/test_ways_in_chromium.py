@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from conftest import ROOT, node
 from needs import require
-from way_campaign import CELL, Made, whole_ns, write_ways
+from way_campaign import CALLS, CELL, STATES, Made, whole_ns, write_ways
 
 from lagometer.report import page
 
@@ -31,7 +31,8 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     need((ROOT / "web" / "node_modules" / "playwright-core").is_dir(), "web/node_modules (npm ci in web/)")
     need(page.BUNDLE.is_file(), "the page's bundle (npm run build in web/)")
     place = tmp_path_factory.mktemp("ways")
-    report = page.write_report(write_ways(place, Made(TRIALS), Made(TRIALS, layers=False, cell=PLAIN)))
+    made = Made(TRIALS, timelines=True), Made(TRIALS, layers=False, cell=PLAIN)
+    report = page.write_report(write_ways(place, *made))
     script = Path(__file__).with_name("observe_ways.mjs")
     given = (runtime, script, ROOT / "web", report, browser, place / "browser")
     done = subprocess.run(
@@ -67,6 +68,17 @@ def test_each_message_has_its_bars_rows_and_table(ways: dict[str, Any]) -> None:
         assert "5 threads" in each["label"] and "unattributed" in each["label"]
     first = messages[0]["table"][1]
     assert (first[0], first[4], first[5]) == ("transport", "source · node:source 5", "relay · recvUC 6")
+
+
+def test_calls_and_states_are_below_the_bars_and_in_tables(ways: dict[str, Any]) -> None:
+    for each in ways["messages"]:
+        assert each["calls"] == len(CALLS)
+        assert each["tables"] == [11, len(CALLS), len(STATES)]
+    slowest = ways["messages"][0]
+    expected = [(end - begin) * 40 / slowest["latency"] for *_, begin, end, _, _ in STATES]
+    assert slowest["states"] == pytest.approx([100 * share for share in expected], abs=0.1)
+    assert ways["pointed"].startswith("waiting for CPU 0: ")
+    assert "meanwhile hog for" in ways["pointed"]
 
 
 def test_layers_are_stacked_to_the_mean_and_the_unattributed_is_shown(ways: dict[str, Any]) -> None:

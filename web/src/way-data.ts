@@ -54,12 +54,67 @@ export interface Stay {
 }
 
 /**
+ * A call on the thread of a row, in nanoseconds since the first publish; it may begin before that, and
+ * end after the message was taken. A stamp may have no length.
+ *
+ * `name`: a system call's kind (`send`, `receive`, `poll`, `block`, `notify`, `drain`), a call of the
+ * middleware's interface (`middleware_write`, `middleware_take`, `middleware_wait`), or a stamp of ROS.
+ * `bytes`: what it sent or received.
+ */
+export interface WayCall {
+  row: number;
+  name: string;
+  begin_ns: number;
+  end_ns: number;
+  bytes: number | null;
+}
+
+/**
+ * What ran on a CPU while a thread waited for it, in nanoseconds since the first publish. `thread`: its
+ * id on the machine; the name `idle` means that nothing ran.
+ */
+export interface RanInstead {
+  name: string;
+  thread: number;
+  cpu: number;
+  begin_ns: number;
+  end_ns: number;
+}
+
+/**
+ * Who woke a thread: a thread (its id on the machine), or an interrupt that came while that one ran.
+ */
+export interface WokenBy {
+  name: string;
+  thread: number;
+  interrupt: boolean;
+}
+
+/**
+ * A state of a row's thread, in nanoseconds since the first publish, cut at both ends of the message.
+ *
+ * `state`: `running` on `cpu`; `waiting` in the run queue of `cpu`, with what ran there `instead`, in order;
+ * or `asleep`, until `woken_by` woke it (null: not recorded, or after the message was taken). A gap between
+ * two states is unknown.
+ */
+export interface WayState {
+  row: number;
+  state: string;
+  begin_ns: number;
+  end_ns: number;
+  cpu: number | null;
+  instead: RanInstead[];
+  woken_by: WokenBy | null;
+}
+
+/**
  * The way of one message, from its publish (`publish_ns`, on the campaign's clock) until it was taken.
  * The stays follow one another without a gap, so they add up to `latency_ns`.
  *
  * `chosen`: `slowest` (`place` 1 to 3) of all valid trials, `median` of the trial with the middle median, or
  * `all`. `edge`: `end-to-end`, or the only edge it is about. `followed`: whether its way through the graph
- * was found; otherwise all of it is unattributed.
+ * was found; otherwise all of it is unattributed. `calls` and `states`: on the threads of `rows`, if layers
+ * and the scheduler were recorded; `events_left_out`: how many of them were too many.
  */
 export interface MessageWay {
   cell: string;
@@ -73,6 +128,9 @@ export interface MessageWay {
   followed: boolean;
   rows: WayRow[];
   stays: Stay[];
+  calls: WayCall[];
+  states: WayState[];
+  events_left_out: number;
 }
 
 /**

@@ -9,14 +9,20 @@ import { theme } from "./palette";
 import type { Report } from "./report-data";
 import { shape } from "./svg";
 import type { View } from "./view";
+import { drawnEvents, eventsHeight, eventsLegend, eventsTables } from "./way-events";
 import type { MessageWay, Stay, WayRow } from "./way-data";
 
 const LABEL = 17; // pixels, for a row's name above it
 const BAR = 18;
-const ROW = LABEL + BAR + 5;
+const SPACE = 5;
 const AXIS = 26;
 const NARROWEST = 330; // the smallest width of a time line
 const LETTER = 7.2;
+
+/** The height of each row. */
+function rowHeight(way: MessageWay): number {
+  return LABEL + BAR + eventsHeight(way) + SPACE;
+}
 
 export function rowName(row: WayRow | undefined): string {
   if (row === undefined) return "";
@@ -71,7 +77,8 @@ function bar(way: MessageWay, stay: Stay, place: number, width: number): SVGElem
   const { ink, muted } = theme();
   const look = layerLook(stay.layer);
   const [begin, end] = [stay.begin_ns / way.latency_ns, stay.end_ns / way.latency_ns];
-  const y = stay.row * ROW + LABEL;
+  const row = rowHeight(way);
+  const y = stay.row * row + LABEL;
   const paint =
     look === null
       ? { fill: "none", stroke: muted, "stroke-dasharray": "3 2" }
@@ -107,7 +114,8 @@ function bar(way: MessageWay, stay: Stay, place: number, width: number): SVGElem
   }
   if (stay.row !== stay.end_row) {
     const down = stay.end_row > stay.row;
-    const [from, to] = down ? [y + BAR, stay.end_row * ROW + LABEL] : [y, stay.end_row * ROW + LABEL + BAR];
+    const other = stay.end_row * row + LABEL;
+    const [from, to] = down ? [y + BAR, other] : [y, other + BAR];
     drawn.push(
       shape("line", {
         x1: percent(end),
@@ -147,11 +155,19 @@ function axis(way: MessageWay, height: number): SVGElement[] {
 /** The drawing; arrow keys go from stay to stay, and the text below describes each. */
 function timeLine(way: MessageWay, width: number): HTMLElement {
   const { ink, muted, accent } = theme();
-  const height = way.rows.length * ROW;
+  const row = rowHeight(way);
+  const height = way.rows.length * row;
   const svg = shape("svg", { class: "way", width: "100%", height: height + AXIS, "aria-hidden": "true" });
   svg.append(...axis(way, height));
-  way.rows.forEach((row, place) =>
-    svg.append(shape("text", { x: 0, y: place * ROW + 12, fill: muted, class: "way-row" }, rowName(row))),
+  way.rows.forEach((each, place) =>
+    svg.append(shape("text", { x: 0, y: place * row + 12, fill: muted, class: "way-row" }, rowName(each))),
+  );
+  svg.append(
+    ...drawnEvents(
+      way,
+      (place) => rowName(way.rows[place]),
+      (place) => place * row + LABEL + BAR,
+    ),
   );
   way.stays.forEach((stay, place) => svg.append(...bar(way, stay, place, width)));
   const mark = shape("rect", { fill: "none", stroke: accent, "stroke-width": 2, visibility: "hidden" });
@@ -175,7 +191,7 @@ function timeLine(way: MessageWay, width: number): HTMLElement {
     at = place;
     const frame = {
       x: percent(stay.begin_ns / way.latency_ns),
-      y: stay.row * ROW + LABEL,
+      y: stay.row * row + LABEL,
       width: percent((stay.end_ns - stay.begin_ns) / way.latency_ns),
       height: BAR,
       visibility: "visible",
@@ -191,8 +207,14 @@ function timeLine(way: MessageWay, width: number): HTMLElement {
     show(Math.max(0, Math.min(way.stays.length - 1, at + step)));
   });
   const pointed = (event: Event): void => {
-    const place = (event.target as Element).getAttribute("data-stay");
+    const target = event.target as Element;
+    const place = target.getAttribute("data-stay");
     if (place !== null) show(Number(place));
+    const says = target.getAttribute("data-says");
+    if (says !== null) {
+      mark.setAttribute("visibility", "hidden");
+      said.textContent = says;
+    }
   };
   node.addEventListener("pointerover", pointed);
   node.addEventListener("pointerdown", pointed);
@@ -239,6 +261,7 @@ function article(way: MessageWay, width: number): HTMLElement {
     ),
     timeLine(way, width),
     numbers(title, ["layer", "begins", "takes", "share", "on", "hands over to", "edge"], rows),
+    ...eventsTables(way, wayTitle(way), (place) => rowName(way.rows[place])),
   );
 }
 
@@ -251,8 +274,10 @@ export function waysView(report: Report): View {
   const body = element("div", {});
   const draw = (): void => {
     const shown = report.ways.filter((way) => way.cell === cell);
+    const legend = eventsLegend(shown);
     body.replaceChildren(
       layerLegend(shown.flatMap((way) => way.stays.map((stay) => stay.layer))),
+      ...(legend === null ? [] : [legend]),
       ...shown.map((way) => article(way, Math.max(NARROWEST, body.clientWidth))),
     );
   };
@@ -271,7 +296,9 @@ export function waysView(report: Report): View {
     "to taken. A row is a thread of a process; a dashed line leads to the thread that takes over. " +
     "Point at a bar, or go with the arrow keys, to read what it is. The stays of a message add up to " +
     "its latency. Where layers were not measured, communication is from publish to taken, computation " +
-    "from there to the next publish, or bridge, if the node is one between domains or adapters.";
+    "from there to the next publish, or bridge, if the node is one between domains or adapters. Below a bar " +
+    "are the calls of its thread, if layers were measured, and when the thread ran, waited for a CPU or " +
+    "slept, if the scheduler was recorded; they begin and end with the message.";
   root.append(
     section(
       "ways",

@@ -42,6 +42,9 @@ const way: MessageWay = {
       scheduler: null,
     },
   ],
+  calls: [],
+  states: [],
+  events_left_out: 0,
 };
 
 test("a row is named by its process and thread, as far as they are known", () => {

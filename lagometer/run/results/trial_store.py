@@ -28,6 +28,7 @@ from lagometer.stats.trial.layer_times import LayerTimes
 from lagometer.stats.trial.layers import LayerStamps
 from lagometer.stats.trial.scheduling import SchedulerTimes
 from lagometer.stats.trial.seen_calls import SeenCalls
+from lagometer.stats.trial.timelines import Timelines
 from lagometer.stats.verdict.validity import is_saturated
 from lagometer.store import format as form
 from lagometer.store.storing import Journal, make_folders, storing
@@ -35,7 +36,10 @@ from lagometer.store.storing import Journal, make_folders, storing
 Key = tuple[str, int]
 # After a trial, cells.parquet is rewritten unless that would take more than about this share of the time.
 CELLS_SHARE_MAX = 0.05
-_BESIDE = (form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES, form.RESOURCES, form.SCHEDULER)
+_BESIDE = (
+    *(form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES, form.RESOURCES, form.SCHEDULER),
+    form.TIMELINES,
+)
 _TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log|[^/]+\.pcapng)")
 
 
@@ -68,6 +72,7 @@ class BesideSamples:
     scheduler: SchedulerTimes | None = None
     calls: SeenCalls | None = None
     outages: Sequence[Mapping[str, Any]] = ()
+    timelines: Timelines | None = None
     log: bool = False
 
     def write(self, paths: Sequence[Path]) -> None:
@@ -76,11 +81,12 @@ class BesideSamples:
         layers = self.layers.frame if self.layers is not None else None
         resources = self.resources.frame if self.resources is not None else None
         scheduler = self.scheduler.frame if self.scheduler is not None else None
+        timelines = self.timelines.frame if self.timelines is not None else None
         writers = (
             *(form.write_stamps, form.write_layers, form.write_events, form.write_exchanges),
-            *(form.write_resources, form.write_scheduler),
+            *(form.write_resources, form.write_scheduler, form.write_parquet),
         )
-        frames = (stamps, layers, self.events, self.exchanges, resources, scheduler)
+        frames = (stamps, layers, self.events, self.exchanges, resources, scheduler, timelines)
         for frame, path, write in zip(frames, paths, writers, strict=True):
             if frame is not None:
                 make_folders(path.parent)
@@ -193,6 +199,8 @@ class TrialStore:
                     entry["resources"] = extras.resources.journal
                 if extras.scheduler is not None:
                     entry["scheduler"] = extras.scheduler.counts.as_json()
+                if extras.timelines is not None:
+                    entry["timelines"] = extras.timelines.counts.as_json()
                 self._journal.append({**entry, "spent_s": spent_s, "rows": rows.to_dicts()})
                 if self._cells_are_due():
                     self._write_cells()

@@ -40,6 +40,15 @@ class Other:
 
 
 @dataclass(frozen=True)
+class Waker:
+    """Who woke a thread: a thread of this name and id (on the machine), or an interrupt while it ran."""
+
+    name: str
+    thread: int
+    interrupt: bool
+
+
+@dataclass(frozen=True)
 class Timeline:
     """The states of one thread; each begins where the one before ends."""
 
@@ -72,15 +81,21 @@ class Timeline:
         within = np.where(self.states[inside] == state, since, 0)
         return np.where(place < 0, 0, cumulative_ns[inside] + within)
 
-    def waits(self, begin_ns: int, end_ns: int) -> Iterator[tuple[int, int, int]]:
-        """The parts of a gap in which the thread waited: from, until, on which CPU."""
+    def within(self, begin_ns: int, end_ns: int) -> Iterator[Stretch]:
+        """The parts of a gap in one state each, in order."""
         first = max(0, int(np.searchsorted(self.begins, begin_ns, side="right")) - 1)
         for place in range(first, len(self.begins)):
             if self.begins[place] >= end_ns:
                 return
             part = max(begin_ns, int(self.begins[place])), min(end_ns, int(self.ends[place]))
-            if self.states[place] == WAITING and part[0] < part[1]:
-                yield (*part, int(self.cpus[place]))
+            if part[0] < part[1]:
+                yield int(self.states[place]), *part, int(self.cpus[place])
+
+    def waits(self, begin_ns: int, end_ns: int) -> Iterator[tuple[int, int, int]]:
+        """The parts of a gap in which the thread waited: from, until, on which CPU."""
+        for state, from_ns, until_ns, cpu in self.within(begin_ns, end_ns):
+            if state == WAITING:
+                yield from_ns, until_ns, cpu
 
 
 class RunQueues:
@@ -89,6 +104,7 @@ class RunQueues:
     def __init__(self, log: SchedulerLog) -> None:
         self._log = log
         self._timelines: dict[int, Timeline] = {}
+        self._wakers: dict[int, dict[int, Waker]] = {}
 
     def timeline(self, thread: int) -> Timeline:
         """The states of a thread, by its id on the machine."""
@@ -98,6 +114,11 @@ class RunQueues:
 
     def ran(self, cpu: int, begin_ns: int, end_ns: int) -> Iterator[tuple[Other, int]]:
         """What ran on a CPU in this time, and for how long, in order; unknown threads are left out."""
+        for other, from_ns, until_ns in self.turns(cpu, begin_ns, end_ns):
+            yield other, until_ns - from_ns
+
+    def turns(self, cpu: int, begin_ns: int, end_ns: int) -> Iterator[tuple[Other, int, int]]:
+        """The same, with when each began and ended."""
         times, threads = self._exchanges.get(cpu, (np.zeros(0, np.int64), np.zeros(1, np.int64)))
         place = int(np.searchsorted(times, begin_ns, side="right"))
         at_ns = begin_ns
@@ -107,9 +128,22 @@ class RunQueues:
             if thread == NOT_KNOWN:
                 at_ns, place = until_ns, place + 1
                 continue
-            name = IDLE_NAME if thread == sched.IDLE else self._log.names.get(thread, f"thread {thread}")
-            yield Other(name, thread, cpu), until_ns - at_ns
+            yield Other(self._name(thread), thread, cpu), at_ns, until_ns
             at_ns, place = until_ns, place + 1
+
+    def waker(self, thread: int, at_ns: int) -> Waker | None:
+        """Who woke a thread at this moment; None if that was not recorded."""
+        if thread not in self._wakers:
+            records = self._records_of(thread)
+            records = records[(records["kind"] == sched.WAKING) & (records["thread"] == thread)]
+            self._wakers[thread] = {
+                time_ns: Waker(self._name(other), other, state == sched.BY_INTERRUPT)
+                for time_ns, other, state in records[["time_ns", "other", "state"]].tolist()
+            }
+        return self._wakers[thread].get(at_ns)
+
+    def _name(self, thread: int) -> str:
+        return IDLE_NAME if thread == sched.IDLE else self._log.names.get(thread, f"thread {thread}")
 
     @cached_property
     def _exchanges(self) -> dict[int, tuple[Times, npt.NDArray[np.int64]]]:
@@ -152,13 +186,16 @@ class RunQueues:
         order = np.argsort(threads, kind="stable")
         return threads[order], places[order]
 
-    def _events(self, thread: int) -> list[_Event]:
-        """A thread's events, in time order."""
+    def _records_of(self, thread: int) -> sched.Records:
+        """The records of a thread's events, in time order."""
         ordered, places = self._by_thread
         first, last = (int(np.searchsorted(ordered, thread, side=side)) for side in _SIDES)
-        records = self._log.records[np.sort(places[first:last])]
+        return self._log.records[np.sort(places[first:last])]
+
+    def _events(self, thread: int) -> list[_Event]:
+        """A thread's events, in time order."""
         events: list[_Event] = []
-        for time_ns, kind, state, cpu, leaving, *_, target, _ in records.tolist():
+        for time_ns, kind, state, cpu, leaving, *_, target, _ in self._records_of(thread).tolist():
             if kind == sched.EXCHANGE:
                 events.append((time_ns, _OUT if leaving == thread else _IN, cpu, state))
             else:

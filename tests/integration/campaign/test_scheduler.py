@@ -18,6 +18,7 @@ from campaign_support import journal, lagometer, write_study
 from needs import need
 
 from lagometer.store.format import LAYERS_SCHEMA, SCHEDULER_SCHEMA
+from lagometer.store.timelines import TIMELINES_SCHEMA
 
 HOG = "lagometer-hog"
 MATRIX = {"adapter": "udp", "workload": "pipeline-2", "rate": "500Hz", "placement": "process-per-node"}
@@ -77,8 +78,14 @@ def test_who_ran_instead_is_named(tmp_path: Path, hog: int) -> None:
     assert said["stays"] == the_file(out, "layers").height >= said["known"] == stays.height > 0
     assert said["unavailable"] == {}
 
+    events_are_kept(out)
+
     code, text, errors = lagometer(tmp_path, "show", str(out), "--json")
     assert code == 0, errors
+    slowest = json.loads(text)["messages"][0]
+    assert {call["name"] for call in slowest["calls"]} >= {"send", "receive"}
+    ran_instead = {ran["name"] for state in slowest["states"] for ran in state["instead"]}
+    assert HOG in ran_instead
     (found,) = json.loads(text)["scheduling"]
     assert HOG in [each["name"] for each in found["whole"]["instead"]]
     assert found["whole"]["waiting_share"] > 0
@@ -89,12 +96,28 @@ def test_who_ran_instead_is_named(tmp_path: Path, hog: int) -> None:
     assert code == 0 and "the scheduler's share" in text and f"{HOG} ran on CPU {hog}" in text, errors
 
 
+def events_are_kept(out: Path) -> None:
+    """Calls and states of the slowest messages and a median one, within the time that each was under way."""
+    events = the_file(out, "timelines")
+    assert dict(events.schema) == TIMELINES_SCHEMA
+    counts = journal(out)[0]["timelines"]
+    assert counts["messages"] == 4 and counts["left_out"] == 0
+    states = events.filter(pl.col("kind") == "state")
+    assert (counts["calls"], counts["states"]) == (events.height - states.height, states.height)
+    assert (states["begin_ns"] >= states["publish_ns"]).all()
+    assert (states["end_ns"] <= states["taken_ns"]).all()
+    assert set(states["name"]) == {"asleep", "waiting", "running"}
+    woken = states.filter(pl.col("name") == "asleep")["woken_by"].struct.field("name").drop_nulls()
+    assert woken.len() > 0
+
+
 def test_nothing_is_recorded_unless_asked_for(tmp_path: Path) -> None:
     need("netns")
     out = tmp_path / "out"
     study = write_study(tmp_path, layers="on", machine_floor="off", matrix=MATRIX)
     assert lagometer(tmp_path, "run", str(study), "--out", str(out))[0] == 0
     assert not (out / "scheduler").exists() and "scheduler" not in journal(out)[0]
+    assert set(the_file(out, "timelines")["kind"]) == {"call"}
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ NO_THRESHOLDS = {
     "stats.cell.scheduling": {"INSTEAD_MAX"},
     "stats.trial.way": {"THREAD_NAME_MAX", "UNKNOWN_THREAD"},
     "stats.trial.calls": {"HOPS_MAX"},
+    "stats.trial.hops": {"COMPARED"},
+    "stats.trial.timelines": {"SLOWEST", "MESSAGES_MAX", "CALLS_MAX", "STATES_MAX"},
     "stats.interval.sequential": {"TRIALS_FORESEEN"},
     "stats.interval.shares": {
         *("ENUMERATED_MAX", "DRAWN_PER_ALPHA", "DRAWN_MIN", "DRAWN_MAX", "SEED", "TIE", "RATIO_MAX", "STEPS"),

@@ -8,14 +8,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import BUILTIN_CLOCK_MONOTONIC, Trace, TrackEvent
-from way_campaign import CELL, Made, whole_ns, write_ways
+from way_campaign import CALLS, CELL, STATES, Made, whole_ns, write_ways
 
 from lagometer.cli.main import main
 from lagometer.errors import BadInput
 from lagometer.exchange.errors import ExchangeError
 from lagometer.exchange.perfetto import write_all, write_chosen
+from lagometer.store import format as form
 from lagometer.store.reader import open_campaign
 from lagometer.summary.ways import message_ways
 
@@ -66,6 +68,7 @@ class Read:
                 {
                     "track": uuid,
                     "name": known.name,
+                    "within": [outer.track_event.name for outer in opened],
                     "begin_ns": begun.timestamp,
                     "end_ns": packet.timestamp,
                     "flows": [*known.flow_ids, *known.terminating_flow_ids],
@@ -84,6 +87,15 @@ class Read:
             for flow in each["flows"]:
                 found[flow].append(each)
         return {flow: sorted(own, key=lambda each: each["begin_ns"]) for flow, own in found.items()}
+
+    def track_names(self, uuid: int) -> list[str]:
+        """The names of a track and of those above it."""
+        names = []
+        while uuid:
+            track = self.tracks[uuid]
+            names.append(track.name or track.thread.thread_name or track.process.process_name)
+            uuid = track.parent_uuid
+        return names
 
     def process_of(self, uuid: int) -> str:
         track = self.tracks[uuid]
@@ -177,3 +189,67 @@ def test_the_command_writes_one_file_or_one_for_each_trial(
     assert len(capsys.readouterr().out.splitlines()) == 2
     assert run("export", str(directory), "--format", "csv", "--all-messages") == BadInput.exit_code
     assert "--format perfetto" in capsys.readouterr().err
+
+
+def calls_and_states(read: Read) -> list[dict[str, Any]]:
+    """The slices that are no message and no stay."""
+    return [each for each in read.slices if not each["flows"] and "latency_ns" not in each["args"]]
+
+
+def test_calls_lie_in_the_stays_and_states_on_a_track_of_their_own(tmp_path: Path) -> None:
+    latency_ns = 20_000
+    campaign = open_campaign(write_ways(tmp_path / "ways", Made([[latency_ns]], timelines=True)))
+    (path,) = write_chosen(campaign, tmp_path / "out")
+    read = Read(path)
+    whole(read)
+    begin_ns = next(each["begin_ns"] for each in read.slices if each["within"] == [] and not each["flows"])
+    part_ns = latency_ns // 1000
+    found = calls_and_states(read)
+    spans = {
+        (each["name"], (each["begin_ns"] - begin_ns) // part_ns, (each["end_ns"] - begin_ns) // part_ns)
+        for each in found
+    }
+    others = {(name, begin, end) for *_, ran in STATES for name, _, _, begin, end in ran}
+    assert spans == {each[2:5] for each in (*CALLS, *STATES)} | others and len(found) == len(spans)
+    places = {each["name"]: (read.track_names(each["track"])[:-1], each["within"]) for each in found}
+    assert places == {
+        "rmw_publish": (["node:source 5"], ["send_path"]),
+        "send": (["node:source 5"], ["transport"]),
+        "middleware_write": (["calls of node:source 5", "node:source 5"], []),
+        "receive": (["recvUC 6"], []),
+        "poll": (["node:relay 7"], []),
+        "middleware_take": (["node:relay 7"], ["take"]),
+        "rmw_take": (["node:relay 7"], ["take", "middleware_take"]),
+        "asleep": (["scheduler of recvUC 6", "recvUC 6"], []),
+        "waiting": (["scheduler of recvUC 6", "recvUC 6"], []),
+        "hog": (["scheduler of recvUC 6", "recvUC 6"], ["waiting"]),
+        "idle": (["scheduler of recvUC 6", "recvUC 6"], ["waiting"]),
+        "running": (["scheduler of recvUC 6", "recvUC 6"], []),
+    }
+    notes = {each["name"]: each["args"] for each in found}
+    assert notes["send"]["bytes"] == 64 and "bytes" not in notes["receive"]
+    assert notes["asleep"]["woken_by"] == "an interrupt during node:source (105)"
+    assert (notes["waiting"]["cpu"], notes["hog"]["thread"]) == (0, 99)
+
+
+def test_what_happened_while_two_messages_were_under_way_is_shown_once(tmp_path: Path) -> None:
+    directory = write_ways(tmp_path / "ways", Made([[20_000_000] * 30], timelines=True))
+    kept = directory / form.TIMELINES / CELL / "0.parquet"
+    events = pl.read_parquet(kept, glob=False)
+    calls = events.filter(pl.col("kind") == "call")
+    period_ns = events["publish_ns"].unique().sort().diff()[1]
+    # The next message was under way, too, during each call.
+    again = calls.with_columns(pl.col("sequence") + 1, pl.col("publish_ns", "taken_ns") + period_ns)
+    form.write_parquet(pl.concat([events, again]), kept)
+    campaign = open_campaign(directory)
+    (path,) = write_all(campaign, tmp_path / "out")
+    read = Read(path)
+    whole(read)
+    found = calls_and_states(read)
+    shown = sorted((each["name"], each["begin_ns"], each["end_ns"]) for each in found)
+    expected = {(call["name"], call["begin_ns"], call["end_ns"]) for call in calls.iter_rows(named=True)}
+    assert [each for each in shown if each[0] in dict.fromkeys(calls["name"])] == sorted(expected)
+    states = [each for each in found if each["name"] in {"asleep", "waiting", "running"}]
+    assert len({each["track"] for each in states}) == 1
+    ordered = sorted((each["begin_ns"], each["end_ns"]) for each in states)
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(ordered))

@@ -78,6 +78,19 @@ def test_a_campaign_merged_with_itself_is_itself(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("folder", ["stamps", "layers", "scheduler", "timelines", "events", "exchanges"])
+def test_what_lies_beside_the_samples_goes_along(tmp_path: Path, folder: str) -> None:
+    campaign = copy(tmp_path / "one")
+    for number, (cell, trial) in enumerate(sorted(trial_keys(campaign))):
+        path = campaign.directory / folder / cell / f"{trial}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes([number]))
+    merge([campaign], tmp_path / "merged")
+    for number, (cell, trial) in enumerate(sorted(trial_keys(campaign))):
+        path = tmp_path / "merged" / folder / cell / f"{trial}.parquet"
+        assert path.read_bytes() == bytes([number])
+
+
 def test_machines_become_a_factor(tmp_path: Path) -> None:
     one = open_campaign(GOLDEN)
     two = copy(tmp_path / "two", machine_id="ffffeeeeddddcccc", hostname="beta", memory_bytes=1)

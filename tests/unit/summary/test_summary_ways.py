@@ -9,14 +9,26 @@ from unittest.mock import patch
 
 import polars as pl
 import pytest
-from way_campaign import CELL, FIRST, IN_NODE_NS, SECOND, Made, whole_ns, write_ways
+from way_campaign import (
+    CALLS,
+    CELL,
+    FIRST,
+    IN_NODE_NS,
+    NOT_KEPT,
+    SECOND,
+    STATES,
+    WAKER,
+    Made,
+    whole_ns,
+    write_ways,
+)
 
 from lagometer.cli.main import main
 from lagometer.report.build import build_report
+from lagometer.stats.trial.hops import Hops
 from lagometer.store import format as form
 from lagometer.store.reader import open_campaign
 from lagometer.summary import ways as ways_of
-from lagometer.summary.hops import Hops
 from lagometer.summary.way_data import MessageWay
 from lagometer.summary.way_rows import Threads
 from lagometer.summary.ways import all_ways, message_ways
@@ -237,3 +249,43 @@ def test_report_and_show_have_the_same_messages(tmp_path: Path, capsys: pytest.C
     assert [way.model_dump() for way in build_report(campaign).ways] == expected
     assert run("show", str(tmp_path), "--json") == 0
     assert json.loads(capsys.readouterr().out)["messages"] == expected
+
+
+def test_calls_and_states_are_on_the_rows_of_their_threads(tmp_path: Path) -> None:
+    (way,) = message_ways(open_campaign(write_ways(tmp_path, Made([[20_000]], timelines=True))), [CELL])[0]
+    places = {(row.worker, row.number): place for place, row in enumerate(way.rows)}
+    part_ns = 20_000 // 1000
+    assert {(call.row, call.name, call.begin_ns, call.end_ns, call.bytes) for call in way.calls} == {
+        (places[worker, number], name, begin * part_ns, end * part_ns, 64 if name == "send" else None)
+        for worker, number, name, begin, end in CALLS
+    }
+    assert [(state.row, state.state, state.begin_ns, state.end_ns, state.cpu) for state in way.states] == [
+        (places[worker, number], name, begin * part_ns, end * part_ns, cpu)
+        for worker, number, name, begin, end, cpu, _ in STATES
+    ]
+    asleep, waiting, _ = way.states
+    assert asleep.woken_by is not None and asleep.woken_by.model_dump() == WAKER
+    assert [(ran.name, ran.begin_ns, ran.end_ns) for ran in waiting.instead] == [
+        ("hog", 400 * part_ns, 500 * part_ns),
+        ("idle", 500 * part_ns, 600 * part_ns),
+    ]
+    assert waiting.woken_by is None and way.events_left_out == NOT_KEPT
+
+
+def test_calls_of_threads_that_the_message_does_not_pass_are_left_out(tmp_path: Path) -> None:
+    directory = write_ways(tmp_path, Made([[20_000]], layers=False, timelines=True))
+    (way,) = message_ways(open_campaign(directory), [CELL])[0]
+    assert {way.rows[call.row].number for call in way.calls} == {5, 7}
+    assert way.states == []
+
+
+def test_beyond_the_most_of_a_page_calls_and_states_are_left_out_and_said(tmp_path: Path) -> None:
+    directory = write_ways(
+        tmp_path, Made([[20_000]], timelines=True), Made([[20_000]], cell=f"{CELL}/b", timelines=True)
+    )
+    with patch.object(ways_of, "EVENTS_MAX", len(CALLS) + len(STATES)):
+        ways, notes = message_ways(open_campaign(directory), [CELL, f"{CELL}/b"])
+    assert [len(way.calls) for way in ways] == [len(CALLS), 0]
+    assert ways[1].states == [] and ways[1].events_left_out == NOT_KEPT + len(CALLS) + len(STATES)
+    (note,) = notes
+    assert "Calls and scheduler states of 1 cells" in note
