@@ -75,7 +75,7 @@ function cellLine(finding: Finding): HTMLElement {
     { "data-cell": finding.cell },
     element("code", {}, finding.cell),
     seen,
-    finding.number,
+    ...sentence(finding.number),
   );
 }
 
