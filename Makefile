@@ -11,7 +11,7 @@ smoke := $(if $(SMOKE),--smoke)
 rack := $(if $(filter all,$(ADAPTERS)),--rack --rust)
 study := $(if $(rack),rack,quick)
 # What crosses a network, beside tests/integration/network.
-network_tests := hosts emulated_hosts devices capture bridges bridge_programs security security_bridges
+network_tests := hosts hosts_lacking time_services emulated_hosts devices capture bridges bridge_programs security security_bridges
 
 help: ## this table
 	@sed -n 's/^\([a-z -]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|' 2>/dev/null || sed -n 's/:.*## /	/p' Makefile

@@ -40,7 +40,7 @@ class MockWorkers:
         elif command == "trial":
             self._plans = {}
             say({"event": "notice", "notice": {"event": "isolated", "network": True}})
-            say({"event": "serving", "at_ns": time.monotonic_ns(), "clock_port": 0})
+            say({"event": "serving", "at_ns": time.monotonic_ns(), "clock_port": 0, "service": None})
         elif command == "say":
             self._create(message["worker"], json.loads(block))
         elif command == "go":
@@ -48,7 +48,7 @@ class MockWorkers:
         elif command == "collect":
             clocks = Clocks(elapsed_ns=1)
             seen = Evidence(True, 1, {}, clocks, MachineLoad(), tuple(None for _ in self._plans))
-            say({"event": "evidence", "evidence": seen.as_frame(), "load_wrong": None})
+            say({"event": "evidence", "evidence": seen.as_frame(), "load_wrong": None, "service": None})
         elif command == "end":
             say({"event": "ended", **NOTHING_DONE})
 

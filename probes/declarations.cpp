@@ -130,8 +130,8 @@ LAGOMETER_PROBE int32_t dds_create_reader(int32_t parent, int32_t topic, const v
   LAGOMETER_DDS                                                                    \
   "10Subscriber17create_datareaderEPNS1_16TopicDescriptionERKNS1_13DataReaderQosE" \
   "PNS1_18DataReaderListenerERKNS1_10StatusMaskE"
-// The last argument of both in later versions of Fast DDS 2, such as ROS 2 Jazzy's 2.14: a std::shared_ptr, of which the
-// caller passes the address.
+// The last argument of both in later versions of Fast DDS 2, such as ROS 2 Jazzy's 2.14: a std::shared_ptr, of which
+// the caller passes the address.
 #define LAGOMETER_POOL "St10shared_ptrINS_8fastrtps4rtps12IPayloadPoolEE"
 
 namespace {

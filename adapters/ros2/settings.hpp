@@ -68,7 +68,8 @@ nlohmann::json setting(const nlohmann::json& value, const nlohmann::json& usual)
 /// The value of an environment variable; none if it is empty or not set.
 std::optional<std::string> variable(const char* name);
 
-/// The transports that FASTDDS_BUILTIN_TRANSPORTS chooses for rmw_fastrtps_cpp; none if it is not set or without effect.
+/// The transports that FASTDDS_BUILTIN_TRANSPORTS chooses for rmw_fastrtps_cpp; none if it is not set or without
+/// effect.
 std::optional<std::string> builtin_transports();
 
 /// What carries this rmw's messages, as far as it is known from outside: the member "transport" of describe(); null for

@@ -47,8 +47,8 @@ struct Stage {
   std::atomic<int64_t> source_stop_ns{kNever_ns};
   std::atomic<bool> stopped{false};
   std::atomic<bool> enabled{false};  // every endpoint; listeners are called from the first reader's enable on
-  int64_t warmup_ns = 0;     // set before any other thread starts
-  mutable SpinLock probing;  // held by the main thread while it sends a probe, before the start
+  int64_t warmup_ns = 0;             // set before any other thread starts
+  mutable SpinLock probing;          // held by the main thread while it sends a probe, before the start
 
   /// Whether a time is in the measure phase.
   [[nodiscard]] bool measures(int64_t time_ns) const noexcept {

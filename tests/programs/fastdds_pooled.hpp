@@ -6,8 +6,8 @@
 #define CREATE_WRITER                                                       \
   "_ZN8eprosima7fastdds3dds9Publisher17create_datawriterEPNS1_5TopicERKNS1" \
   "_13DataWriterQosEPNS1_18DataWriterListenerERKNS1_10StatusMaskE"
-#define CREATE_READER                                                                   \
-  "_ZN8eprosima7fastdds3dds10Subscriber17create_datareaderEPNS1_16TopicDescriptionERK"  \
+#define CREATE_READER                                                                  \
+  "_ZN8eprosima7fastdds3dds10Subscriber17create_datareaderEPNS1_16TopicDescriptionERK" \
   "NS1_13DataReaderQosEPNS1_18DataReaderListenerERKNS1_10StatusMaskE"
 #define POOL "St10shared_ptrINS_8fastrtps4rtps12IPayloadPoolEE"
 

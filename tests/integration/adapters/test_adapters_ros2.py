@@ -119,8 +119,7 @@ def test_it_carries_messages_of_ros(build: Path, tmp_path: Path, rmw: str) -> No
 def test_the_transports_of_fast_dds_are_those_that_the_environment_chooses(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, carries: str
 ) -> None:
-    if "rmw_fastrtps_cpp" not in RMWS:
-        pytest.skip("rmw_fastrtps_cpp is not installed")
+    require("rmw_fastrtps_cpp", "rmw_fastrtps_cpp" in RMWS, "rmw_fastrtps_cpp in the ROS 2 that is sourced")
     monkeypatch.setenv("FASTDDS_BUILTIN_TRANSPORTS", chosen)
     monkeypatch.delenv("ROS_AUTOMATIC_DISCOVERY_RANGE", raising=False)
     rows = carried(build, tmp_path, {"rmw": "rmw_fastrtps_cpp"})

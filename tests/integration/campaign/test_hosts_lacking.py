@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from campaign_support import journal, lagometer, write_study
-from needs import ROOT, adapter_library, need
+from needs import ROOT, adapter_library, need, require
 
 MOCK = [sys.executable, str(ROOT / "tests" / "mock_agent.py")]
 BOTH = {"adapter": ["shm", "uds"], "workload": "pipeline-2", "rate": "10Hz"}
@@ -98,8 +98,7 @@ def test_a_cell_pinned_to_a_cpu_that_its_host_may_not_use_is_excluded(tmp_path: 
     need("netns")
     need("taskset")
     first, *others = sorted(os.sched_getaffinity(0))
-    if not others:
-        pytest.skip("needs two CPUs")
+    require("cpus", bool(others), "two CPUs")
     hosts = {"robot": {"before": ["taskset", "-c", str(first)]}}
     matrix = {
         "adapter": "shm",
