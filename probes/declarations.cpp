@@ -142,8 +142,22 @@ constexpr FastSide kFastReader{"_ZNK8eprosima7fastdds3dds10DataReader4guidEv",
 }  // namespace
 
 using FastCreateTopic = void*(void*, const std::string*, const std::string*, const void*, void*, const void*);
-using FastCreate = void*(void*, void*, const void*, void*, const void*);
-using FastCreatePooled = void*(void*, void*, const void*, void*, const void*, void*);
+
+namespace {
+
+/// Creates a writer or a reader by the library's own function, and declares it. more: that function's other arguments.
+template <typename... More>
+void* create_fast(NextOfCaller& next, void* caller, Call call, const FastSide& side, void* parent, void* topic,
+                  More... more) {
+  Entered entered;
+  auto* const create = reinterpret_cast<void* (*)(void*, void*, More...)>(next.get(caller));
+  void* const made = create(parent, topic, more...);
+  entered.left();
+  if (made != nullptr && records_program()) declare(entered, caller, call, side, made, topic);
+  return made;
+}
+
+}  // namespace
 
 LAGOMETER_PROBE void* fast_create_topic(void* participant, const std::string* name, const std::string* type,
                                         const void* qos, void* listener,
@@ -176,46 +190,24 @@ void* fast_create_topic(void* participant, const std::string* name, const std::s
 
 void* fast_create_writer(void* publisher, void* topic, const void* qos, void* listener, const void* mask) {
   static constinit NextOfCaller next(LAGOMETER_CREATE_WRITER);
-  Entered entered;
-  auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
-  void* const made = create(publisher, topic, qos, listener, mask);
-  entered.left();
-  if (made != nullptr && records_program())
-    declare(entered, LAGOMETER_CALLER, Call::declare_writer, kFastWriter, made, topic);
-  return made;
+  return create_fast(next, LAGOMETER_CALLER, Call::declare_writer, kFastWriter, publisher, topic, qos, listener, mask);
 }
 
 void* fast_create_reader(void* subscriber, void* topic, const void* qos, void* listener, const void* mask) {
   static constinit NextOfCaller next(LAGOMETER_CREATE_READER);
-  Entered entered;
-  auto* const create = reinterpret_cast<FastCreate*>(next.get(LAGOMETER_CALLER));
-  void* const made = create(subscriber, topic, qos, listener, mask);
-  entered.left();
-  if (made != nullptr && records_program())
-    declare(entered, LAGOMETER_CALLER, Call::declare_reader, kFastReader, made, topic);
-  return made;
+  return create_fast(next, LAGOMETER_CALLER, Call::declare_reader, kFastReader, subscriber, topic, qos, listener, mask);
 }
 
 void* fast_create_pooled_writer(void* publisher, void* topic, const void* qos, void* listener, const void* mask,
                                 void* pool) {
   static constinit NextOfCaller next(LAGOMETER_CREATE_WRITER LAGOMETER_POOL);
-  Entered entered;
-  auto* const create = reinterpret_cast<FastCreatePooled*>(next.get(LAGOMETER_CALLER));
-  void* const made = create(publisher, topic, qos, listener, mask, pool);
-  entered.left();
-  if (made != nullptr && records_program())
-    declare(entered, LAGOMETER_CALLER, Call::declare_writer, kFastWriter, made, topic);
-  return made;
+  return create_fast(next, LAGOMETER_CALLER, Call::declare_writer, kFastWriter, publisher, topic, qos, listener, mask,
+                     pool);
 }
 
 void* fast_create_pooled_reader(void* subscriber, void* topic, const void* qos, void* listener, const void* mask,
                                 void* pool) {
   static constinit NextOfCaller next(LAGOMETER_CREATE_READER LAGOMETER_POOL);
-  Entered entered;
-  auto* const create = reinterpret_cast<FastCreatePooled*>(next.get(LAGOMETER_CALLER));
-  void* const made = create(subscriber, topic, qos, listener, mask, pool);
-  entered.left();
-  if (made != nullptr && records_program())
-    declare(entered, LAGOMETER_CALLER, Call::declare_reader, kFastReader, made, topic);
-  return made;
+  return create_fast(next, LAGOMETER_CALLER, Call::declare_reader, kFastReader, subscriber, topic, qos, listener, mask,
+                     pool);
 }
