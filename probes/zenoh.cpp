@@ -18,7 +18,6 @@ namespace lagometer::probes {
 namespace {
 
 constexpr uint64_t kHashedBytes = 2048;  // of the payload's beginning, and of its end
-constexpr int kFromEnd = SEEK_END;
 
 /// z_bytes_reader_t and z_view_string_t, which are smaller: whoever calls the library has their memory.
 struct Opaque {
@@ -112,7 +111,7 @@ KeyRecord content_of(const Zenoh& library, uint64_t key_hash, const void* payloa
   Opaque reader = library.reader(payload);
   hash = mixed(hash, part.data(), library.read(&reader, part.data(), part.size()));
   if (size > kHashedBytes) {
-    if (size > 2 * kHashedBytes) library.seek(&reader, -static_cast<int64_t>(kHashedBytes), kFromEnd);
+    if (size > 2 * kHashedBytes) library.seek(&reader, -static_cast<int64_t>(kHashedBytes), SEEK_END);
     hash = mixed(hash, part.data(), library.read(&reader, part.data(), part.size()));
   }
   KeyRecord record{};

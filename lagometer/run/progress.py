@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from lagometer.standard_streams import Unfailing
+from lagometer.stats.verdict.reasons import in_few
 from lagometer.stats.verdict.validity import is_saturated
 
 
@@ -67,7 +68,8 @@ class CampaignProgress:
         saturated = not valid and is_saturated(reasons)
         self._failed += not valid and not saturated
         self._spent_s += seconds
-        verdict = "valid" if valid else "; ".join(reasons) if saturated else f"failed ({'; '.join(reasons)})"
+        why = "; ".join(in_few(reasons))
+        verdict = "valid" if valid else why if saturated else f"failed ({why})"
         if self._bar is None:
             self._line(f"[{self._done}/{self._total}] {cell} #{trial} {verdict}, {self._left()} left")
         elif not valid:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lagometer.stats.verdict.noise import NOISES
+from lagometer.stats.verdict.reasons import in_few
 from lagometer.stats.verdict.validity import REASONS, WARNINGS, is_saturated
 from lagometer.summary.data import Failure, ReasonCount, Row
 from lagometer.summary.disturbed import noisy_trials
@@ -19,7 +20,7 @@ _CODE_WORD = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
-    """The failed trials, each with the end of its workers' output."""
+    """The failed trials, each with its reasons, in few lines, and the end of its workers' output."""
     failed = []
     for line in journal:
         if line.get("valid") or is_saturated(line.get("reasons") or ()):
@@ -30,7 +31,7 @@ def failures(directory: Path, journal: Iterable[Json]) -> list[Failure]:
             Failure(
                 cell=str(line["cell"]),
                 trial=int(line["trial"]),
-                reasons=reasons,
+                reasons=in_few(reasons),
                 log=text[-LOG_CHARACTERS_MAX:] or None,
             )
         )

@@ -292,6 +292,8 @@ def _render_failed(rows: list[Row], console: Console) -> None:
     """Prints each failed trial once, with the reasons and without its figures."""
     from rich.markup import escape
 
+    from lagometer.stats.verdict.reasons import in_few
+
     failed = {
         (row["cell"], row["trial"]): list(row["reasons"] or []) for row in rows if _verdict(row) == "failed"
     }
@@ -299,7 +301,7 @@ def _render_failed(rows: list[Row], console: Console) -> None:
         console.print(f"\n[bold red]failed[/] {len(failed)}")
     for (cell, trial), reasons in failed.items():
         console.print(f"  {escape(cell)} #{trial}")
-        for reason in reasons:
+        for reason in in_few(reasons):
             console.print(f"      [red]{escape(reason)}[/]")
 
 

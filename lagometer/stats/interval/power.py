@@ -44,8 +44,8 @@ def trials_needed(
 ) -> int:
     """How many trials of each of two cells show a difference of `effect` with this probability.
 
-    variance: of the logarithm of a cell's quantile, as determined by one trial alone (`measured_variance`);
-    for trials compared block by block, half the variance of the difference within a block
+    variance: of the logarithm of a cell's quantile, as determined by one trial alone (`upper_variance` of
+    the `deviations`); for trials compared block by block, half the variance of the difference within a block
     (`measured_pair_variance`). alpha: the level of the two-sided test, divided by the number of tests if
     there are several. seen: the deviations, or the pairs' differences of them, that the variance is of; few
     trials are tried on them, on normal numbers without them. At most 100,000. Raises ValueError for an effect
@@ -150,19 +150,8 @@ def detectable_effect(low: float, high: float, degrees: int, alpha: float, power
     return math.expm1(limit * standard_error)
 
 
-def measured_variance(
-    trials: Sequence[Numbers], permille: int, effect: float, assurance: float = ASSURANCE
-) -> float:
-    """The variance for `trials_needed`, from earlier trials of a cell.
-
-    This is not the smallest variance that fits but the upper limit (chi square) that holds with probability
-    `assurance`. Raises ValueError for fewer than two trials.
-    """
-    return upper_variance(deviations([trial for trial in trials if len(trial)], permille, effect), assurance)
-
-
 def measured_pair_variance(deviations_a: Floats, deviations_b: Floats, assurance: float = ASSURANCE) -> float:
-    """The same for trials compared block by block: the `deviations` of two cells, in the same order."""
+    """`upper_variance` of trials compared block by block: the `deviations` of two cells, in one order."""
     return upper_variance(deviations_b - deviations_a, assurance) / 2.0
 
 
@@ -183,7 +172,8 @@ def deviations(trials: Sequence[Numbers], permille: int, effect: float) -> Float
 
 
 def upper_variance(values: Floats, assurance: float = ASSURANCE) -> float:
-    """The limit that the variance of the values' distribution does not exceed, with this probability."""
+    """The limit (chi square) that the variance of the values' distribution does not exceed, with this
+    probability. Raises ValueError for fewer than two values."""
     if len(values) < 2:
         raise ValueError("a variance takes two trials")
     degrees = len(values) - 1

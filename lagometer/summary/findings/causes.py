@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why workers die, hang or don't find each other with many nodes: the likeliest cause, if anything shows it.
+"""Why workers die, hang, don't find each other or get no message with many nodes: the likeliest cause.
 
 What the middleware says itself counts most. Then what the kernel did, then what had run out when the trial
 ended, then what discovery lacked. Without any of these the cause is not known, and nothing is guessed.
@@ -19,7 +19,7 @@ FULL_SHARE = 0.9  # of the CPUs' time: nothing was left for anybody
 OWN_SHARE = 0.5  # of the CPUs' time: then the trial itself filled them
 NEAR_LIMIT = 0.98  # of the descriptors that a process may have
 ROOM_MIN_BYTES = 1 << 20  # less than this in /dev/shm has no room for a segment
-SLOW = ("endpoints-missing", "worker-hung")  # what ends a trial in which discovery takes too long
+SLOW = ("endpoints-missing", "worker-hung", "nothing-received")  # what ends a trial that is too slow
 STILL_ON = "discovery was still making progress"  # in the reason of a trial with many unmatched workers
 
 

@@ -22,6 +22,7 @@ from lagometer.summary.findings.scheduling import scheduling_findings
 from lagometer.summary.findings.sending import sending
 from lagometer.summary.findings.settings import settings
 from lagometer.summary.findings.traps import traps
+from lagometer.summary.findings.wire import wire
 from lagometer.summary.scheduling import scheduling
 from lagometer.summary.scheduling_data import CellScheduling
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 RULES: tuple[Callable[[CellEvidence], Iterator[Said]], ...] = (
     failures,
     network,
+    wire,
     queues,
     sending,
     settings,

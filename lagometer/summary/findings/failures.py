@@ -113,7 +113,8 @@ def _nothing_received(cell: CellEvidence) -> Iterator[Said]:
         )
         return
     numbers = [f"{sum(trial.count('sent') for trial in trials):,} messages were sent"]
-    numbers.append(trials[0].reasons("nothing-received")[0] or "on all edges")
+    first, *others = trials[0].reasons("nothing-received")
+    numbers.append(f"{first or 'on all edges'}{f' and {len(others)} more' if others else ''}")
     if all(trial.watched for trial in trials):
         numbers.append(
             f"{dropped:,} datagrams dropped by the kernel" if dropped else "no drops in the kernel"

@@ -21,7 +21,7 @@ COPY_MIN, COPY_MAX = 0.75, 0.1
 GROWTH_MIN = 0.2  # of the smallest cell's discovery time; less is not worth reporting
 _SIZED = re.compile(r"(pipeline|fanout|fanin)-([0-9]+)")
 # Reasons for which a trial fails if a middleware has too many participants or endpoints.
-ENDS = ("worker-died", "worker-hung", "adapter-failed", "endpoints-missing")
+ENDS = ("worker-died", "worker-hung", "adapter-failed", "endpoints-missing", "nothing-received")
 REASON_MAX = 300  # characters; the journal has all of it
 FIX = (
     "read the end of the trial's log; use fewer processes (`placement: groups`), a newer release, or a "
@@ -56,7 +56,8 @@ def scaling(
 def _end(
     ordered: Sequence[tuple[int, CellEvidence]], log_of: Callable[[Json], str]
 ) -> Iterator[tuple[CellEvidence, Said]]:
-    """The first size at which workers die, hang or stay unmatched, while smaller ones are valid, and why."""
+    """The first size at which workers die, hang, stay unmatched or get nothing, while smaller ones are valid,
+    and why."""
     ended = [(nodes, cell, endings) for nodes, cell in ordered if (endings := _ends(cell))]
     if not ended:
         return
@@ -78,7 +79,8 @@ def _end(
         Said(
             "too-many-nodes",
             len(ends),
-            f"workers die, hang or don't find each other with so many nodes, and not with fewer; {why}",
+            "workers die, hang, don't find each other or get no message with so many nodes, and not "
+            f"with fewer; {why}",
             f"{'; '.join(numbers)}; with {nodes} nodes, while {max(alive)} were valid",
             cause.fix if cause else FIX,
             "docs/methodology/findings.md",
@@ -89,10 +91,15 @@ def _end(
 def _ends(cell: CellEvidence) -> list[Ended]:
     """The first of these reasons for each trial that ended because of one."""
     by_trial = (
-        [Ended(trial, code, reason) for code in ENDS for reason in trial.reasons(code)]
+        [Ended(trial, code, _in_words(code, reason)) for code in ENDS for reason in trial.reasons(code)]
         for trial in cell.trials
     )
     return [reasons[0] for reasons in by_trial if reasons]
+
+
+def _in_words(code: str, reason: str) -> str:
+    """A reason that is only an edge's name says what is the matter with it."""
+    return f"nothing was received on {reason}" if code == "nothing-received" else reason
 
 
 def _discovery(ordered: Sequence[tuple[int, CellEvidence]]) -> Iterator[tuple[CellEvidence, Said]]:

@@ -42,6 +42,7 @@ NO_THRESHOLDS = {
     "agent.link.figures": {"NS_PER_S", "JITTER_ENDS", "MEDIAN_ERROR"},
     "stats.interval.bootstrap": {"BINS_MAX"},
     "stats.verdict.causes": {"NS_PER_S"},
+    "stats.verdict.reasons": {"NAMED_MAX"},
     "stats.cell.cell_estimates": {"INFINITE_NS"},
     "stats.program.endpoints": {"FOREVER_NS"},
     "stats.program.ros1": {"LENGTH_BYTES"},

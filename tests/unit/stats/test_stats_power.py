@@ -14,9 +14,9 @@ from lagometer.stats.interval.power import (
     detectable_effect,
     deviations,
     measured_pair_variance,
-    measured_variance,
     power_of,
     trials_needed,
+    upper_variance,
 )
 from lagometer.stats.interval.shares import Numbers, RatioTest, Sides
 
@@ -59,7 +59,7 @@ def test_the_predicted_number_finds_the_effect() -> None:
     generator = np.random.default_rng(17)
     effect, alpha, found, runs = 0.05, 0.02, 0, 100
     for _ in range(runs):
-        variance = measured_variance(trials(generator, 20), 500, effect)
+        variance = upper_variance(deviations(trials(generator, 20), 500, effect))
         count = trials_needed(variance, effect, alpha)
         sides = Sides(trials(generator, count), trials(generator, count, scale=1.0 + effect))
         found += RatioTest(sides, 500, alpha).p_value() <= alpha
@@ -70,7 +70,7 @@ def test_the_predicted_number_finds_the_effect_in_the_tail() -> None:
     generator = np.random.default_rng(18)
     effect, alpha, found, runs = 0.25, 0.02, 0, 40
     for _ in range(runs):
-        variance = measured_variance(trials(generator, 20, messages=1_000), 990, effect)
+        variance = upper_variance(deviations(trials(generator, 20, messages=1_000), 990, effect))
         count = trials_needed(variance, effect, alpha)
         sides = Sides(
             trials(generator, count, messages=1_000),
@@ -157,7 +157,7 @@ def test_the_predicted_number_of_blocks_finds_the_effect_that_many_more_trials_w
         a, b = in_blocks(generator, 20)
         variance = measured_pair_variance(*(deviations(each, 500, effect) for each in (a, b)))
         count = trials_needed(variance, effect, alpha, paired=True)
-        ratios.append(trials_needed(measured_variance(a, 500, effect), effect, alpha) / count)
+        ratios.append(trials_needed(upper_variance(deviations(a, 500, effect)), effect, alpha) / count)
         found += (
             RatioTest(Sides(*in_blocks(generator, count, 1.0 + effect), paired=True), 500, alpha).p_value()
             <= alpha
@@ -173,6 +173,6 @@ def test_pairs_need_as_many_relabellings_as_the_level_asks_for() -> None:
 
 def test_a_variance_takes_two_trials() -> None:
     with pytest.raises(ValueError):
-        measured_variance(trials(np.random.default_rng(1), 1), 500, 0.05)
+        upper_variance(np.zeros(1))
     with pytest.raises(ValueError):
         measured_pair_variance(np.zeros(1), np.zeros(1))

@@ -183,6 +183,18 @@ def test_without_a_last_look_full_cpus_count_against_those_of_fewer_nodes() -> N
     assert said_of(HUNG, busy=(0.5, 0.8)).what.endswith(NOT_KNOWN)
 
 
+def test_workers_that_met_and_got_nothing_on_full_cpus_are_too_many() -> None:
+    """Seen with Cyclone DDS 11 and 128 processes on two CPUs: all met, and relay 12 never got a message."""
+    said = said_of("nothing-received: relay-11→relay-12", busy=(0.6, 1.0))
+    assert said.number.startswith("nothing was received on relay-11→relay-12; ")
+    expect(
+        said,
+        "the CPUs can't keep up with so many",
+        "all CPUs were 100% busy, and at most 60% with fewer nodes",
+    )
+    assert said_of("nothing-received: relay-11→relay-12").what.endswith(NOT_KNOWN)
+
+
 def test_datagrams_dropped_before_all_had_met_are_a_cause() -> None:
     dropped = look(network={"udp_receive_buffer_errors": 1200})
     for reason in (STOPPED, STILL):
