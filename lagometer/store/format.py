@@ -31,6 +31,7 @@ PARTIAL = ".partial"  # suffix of a file that is being written; its name begins 
 LAYER_FILES = "layers"  # likewise: the way of each message, layer by layer
 SCHEDULER = "scheduler"  # likewise: for each stay in a layer, how long its thread slept, waited and ran
 TIMELINES = "timelines"  # likewise: single calls and scheduler states while chosen messages were under way
+BESIDE = (STAMPS, LAYER_FILES, EVENTS, EXCHANGES, RESOURCES, SCHEDULER, TIMELINES)  # one file for each trial
 ESTIMATES = "estimates.parquet"
 FLOOR = "floor.json"
 CONFORMANCE = "conformance.json"  # written by `lagometer conformance --out`, if requested

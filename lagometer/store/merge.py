@@ -28,11 +28,6 @@ KEY_CHARACTERS = 8
 # The keys of a study in which two campaigns may differ and still have measured the same.
 FREE_KEYS = frozenset({"name", "description", "seed", "trials"})
 PARTS = ("", form.CONTROL, form.LONG)
-# Folders with a file for each trial, in addition to the samples.
-BESIDE = (
-    *(form.STAMPS, form.LAYER_FILES, form.SCHEDULER, form.TIMELINES),
-    *(form.EVENTS, form.EXCHANGES),
-)
 NO_DEFAULTS: Mapping[str, object] = {}
 OWN_FILES = frozenset({form.JOURNAL, form.CELLS, form.ESTIMATES, "report.html"})
 
@@ -178,7 +173,7 @@ def _write_part(trials: Sequence[Trial], directory: Path, merged: Merged) -> dic
         rows.append(_rows(trial, cell, number))
         lines.append(_line(trial, cell, number, rows[-1]))
         _copy_samples(trial, directory / form.SAMPLES / cell, number)
-        for folder in BESIDE:
+        for folder in form.BESIDE:
             _copy_beside(trial, folder, directory / folder / cell, number)
         _copy_packets(trial, directory / form.CAPTURES / cell, number)
     form.write_bytes_atomic(b"".join(lines), directory / form.JOURNAL)
@@ -220,15 +215,7 @@ def _copy_samples(trial: Trial, folder: Path, number: int) -> None:
 
 def _copy_beside(trial: Trial, kind: str, folder: Path, number: int) -> None:
     """Copies the files next to the samples, each kind in its own folder."""
-    path_of = {
-        form.STAMPS: trial.folder.stamps_path,
-        form.LAYER_FILES: trial.folder.layers_path,
-        form.SCHEDULER: trial.folder.scheduler_path,
-        form.TIMELINES: trial.folder.timelines_path,
-        form.EVENTS: trial.folder.events_path,
-        form.EXCHANGES: trial.folder.exchanges_path,
-    }
-    source = path_of[kind](str(trial.entry["cell"]), int(trial.entry["trial"]))
+    source = trial.folder.path_beside(kind, str(trial.entry["cell"]), int(trial.entry["trial"]))
     if source.is_file():
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, folder / f"{number}.parquet")

@@ -97,6 +97,10 @@ class Campaign:
         """The path of a trial's exchanges, if its hosts have separate clocks. Raises like `samples_path`."""
         return self._path_below(form.EXCHANGES, cell, trial)
 
+    def path_beside(self, folder: str, cell: str, trial: int) -> Path:
+        """The path of a trial's file in one of the folders `BESIDE`. Raises like `samples_path`."""
+        return self._path_below(folder, cell, trial)
+
     def packets_paths(self, cell: str, trial: int) -> list[Path]:
         """A trial's packet files, one per host, if the study requested them. Raises like `samples_path`."""
         folder = self._path_below(form.CAPTURES, cell, trial).parent

@@ -36,10 +36,6 @@ from lagometer.store.storing import Journal, make_folders, storing
 Key = tuple[str, int]
 # After a trial, cells.parquet is rewritten unless that would take more than about this share of the time.
 CELLS_SHARE_MAX = 0.05
-_BESIDE = (
-    *(form.STAMPS, form.LAYER_FILES, form.EVENTS, form.EXCHANGES, form.RESOURCES, form.SCHEDULER),
-    form.TIMELINES,
-)
 _TRIAL_FILE = re.compile(r"(0|[1-9][0-9]*)\.(parquet|log|[^/]+\.pcapng)")
 
 
@@ -76,7 +72,7 @@ class BesideSamples:
     log: bool = False
 
     def write(self, paths: Sequence[Path]) -> None:
-        """Writes each one to its place, in the order of `_BESIDE`. Raises OSError."""
+        """Writes each one to its place, in the order of `BESIDE`. Raises OSError."""
         stamps = self.stamps.frame if self.stamps is not None else None
         layers = self.layers.frame if self.layers is not None else None
         resources = self.resources.frame if self.resources is not None else None
@@ -172,7 +168,7 @@ class TrialStore:
         """
         path = self.samples_path(key)
         log = path.with_suffix(".log")
-        others = [self._path(folder, key) for folder in _BESIDE]
+        others = [self._path(folder, key) for folder in form.BESIDE]
         partial_captures = [host.packets for host in outcome.hosts if host.packets is not None]
         final_captures = [path.with_name(path.name[1 : -len(form.PARTIAL)]) for path in partial_captures]
         journal_bytes = self._journal.size()
@@ -250,7 +246,7 @@ class TrialStore:
 
     def _roots(self) -> tuple[Path, ...]:
         """The folders that contain files of trials."""
-        return tuple(self.directory / folder for folder in (form.SAMPLES, *_BESIDE, form.CAPTURES))
+        return tuple(self.directory / folder for folder in (form.SAMPLES, *form.BESIDE, form.CAPTURES))
 
     def _sync_folders(self) -> None:
         """Syncs folders that a killed process made: whoever finds a folder relies on it."""

@@ -78,7 +78,7 @@ def test_a_campaign_merged_with_itself_is_itself(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("folder", ["stamps", "layers", "scheduler", "timelines", "events", "exchanges"])
+@pytest.mark.parametrize("folder", form.BESIDE)
 def test_what_lies_beside_the_samples_goes_along(tmp_path: Path, folder: str) -> None:
     campaign = copy(tmp_path / "one")
     for number, (cell, trial) in enumerate(sorted(trial_keys(campaign))):
