@@ -9,6 +9,7 @@
 #include "journal.hpp"
 #include "layouts.hpp"
 #include "next.hpp"
+#include "writers.hpp"
 
 namespace lagometer::probes {
 namespace {
@@ -31,7 +32,8 @@ void note_with_times(const Entered& entered, Call call, const CallRecord& record
       keys[used] = {};
       keys[used].kind = static_cast<uint8_t>(KeyKind::taken);
       keys[used].stream = kStreamUnknown;
-      keys[used++].number = time_ns;
+      keys[used].number = time_ns;
+      times.writer_of(next, keys[used++]);
     }
     entered.write(call, record, {keys.data(), used});
   } while (next < count);
@@ -42,6 +44,7 @@ struct NoTimes {
   int64_t given_ns = 0;
   static int64_t count(int64_t) noexcept { return 0; }
   static int64_t at(int64_t) noexcept { return 0; }
+  static void writer_of(int64_t, KeyRecord&) noexcept {}
 };
 
 /// A Fast DDS time that an application gave, with its nanoseconds at this offset.
@@ -51,16 +54,24 @@ NoTimes given_at(const void* time, int64_t nanoseconds_at) noexcept {
   return {read_at<int32_t>(time, 0) * kNs + read_at<uint32_t>(time, nanoseconds_at)};
 }
 
-/// Reads an array of dds_sample_info_t.
+/// Reads an array of dds_sample_info_t. caller: whose library the reader is of.
 struct CycloneTimes {
   const void* infos;
+  int32_t reader;
+  void* caller;
   static int64_t count(int64_t result) noexcept { return result; }
   [[nodiscard]] int64_t at(int64_t index) const noexcept {
     const int64_t begin = index * CycloneLayout::kInfoBytes;
     if (read_at<uint8_t>(infos, begin + CycloneLayout::kValidAt) == 0) return kNoMessage;
     return read_at<int64_t>(infos, begin + CycloneLayout::kSourceTimeAt);
   }
+  void writer_of(int64_t index, KeyRecord& key) const noexcept {
+    const auto number = read_at<uint64_t>(infos, index * CycloneLayout::kInfoBytes + CycloneLayout::kWriterAt);
+    put_cyclone_writer(caller, reader, number, key);
+  }
 };
+
+CycloneTimes cyclone_times(const void* infos, int32_t reader, void* caller) noexcept { return {infos, reader, caller}; }
 
 int64_t fast_time_of(const void* info) noexcept {
   constexpr int64_t kNs = 1'000'000'000;
@@ -72,14 +83,23 @@ struct FastTime {
   const void* info;
   static int64_t count(int64_t) noexcept { return 1; }
   [[nodiscard]] int64_t at(int64_t) const noexcept { return fast_time_of(info); }
+  void writer_of(int64_t, KeyRecord& key) const noexcept {
+    put_guid(static_cast<const uint8_t*>(info) + FastLayout::kWriterAt, key);
+  }
 };
 
 /// Reads a collection of pointers to SampleInfo.
 struct FastTimes {
   const void* infos;
   [[nodiscard]] int64_t count(int64_t) const noexcept { return read_at<int32_t>(infos, FastLayout::kLengthAt); }
-  [[nodiscard]] int64_t at(int64_t index) const noexcept {
-    return fast_time_of(read_at<const void* const*>(infos, FastLayout::kElementsAt)[index]);
+  [[nodiscard]] int64_t at(int64_t index) const noexcept { return fast_time_of(info(index)); }
+  void writer_of(int64_t index, KeyRecord& key) const noexcept {
+    put_guid(static_cast<const uint8_t*>(info(index)) + FastLayout::kWriterAt, key);
+  }
+
+ private:
+  [[nodiscard]] const void* info(int64_t index) const noexcept {
+    return read_at<const void* const*>(infos, FastLayout::kElementsAt)[index];
   }
 };
 
@@ -124,6 +144,8 @@ using namespace lagometer::probes;
   static constinit NextOfCaller next(name);                                 \
   return call_through<type>(next, LAGOMETER_CALLER, call, number_of(object), written_if, times, object, __VA_ARGS__)
 
+#define LAGOMETER_TIMES(infos) cyclone_times(infos, reader, LAGOMETER_CALLER)
+
 // --- Cyclone DDS: dds_entity_t and dds_return_t are 32 bits wide, times and durations 64 ---
 
 using Write = int32_t(int32_t, const void*);
@@ -151,22 +173,23 @@ LAGOMETER_PROBE int32_t dds_forwardcdr(int32_t writer, void* data) {
   LAGOMETER_THROUGH("dds_forwardcdr", Call::api_write, always, times, Write, writer, data);
 }
 LAGOMETER_PROBE int32_t dds_take(int32_t reader, void** data, void* infos, size_t size, uint32_t most) {
-  LAGOMETER_THROUGH("dds_take", Call::api_take, if_some, CycloneTimes{infos}, Take, reader, data, infos, size, most);
+  LAGOMETER_THROUGH("dds_take", Call::api_take, if_some, LAGOMETER_TIMES(infos), Take, reader, data, infos, size, most);
 }
 LAGOMETER_PROBE int32_t dds_take_wl(int32_t reader, void** data, void* infos, uint32_t most) {
-  LAGOMETER_THROUGH("dds_take_wl", Call::api_take, if_some, CycloneTimes{infos}, TakeLoan, reader, data, infos, most);
+  LAGOMETER_THROUGH("dds_take_wl", Call::api_take, if_some, LAGOMETER_TIMES(infos), TakeLoan, reader, data, infos,
+                    most);
 }
 LAGOMETER_PROBE int32_t dds_take_mask(int32_t reader, void** data, void* infos, size_t size, uint32_t most,
                                       uint32_t mask) {
-  LAGOMETER_THROUGH("dds_take_mask", Call::api_take, if_some, CycloneTimes{infos}, TakeMask, reader, data, infos, size,
-                    most, mask);
+  LAGOMETER_THROUGH("dds_take_mask", Call::api_take, if_some, LAGOMETER_TIMES(infos), TakeMask, reader, data, infos,
+                    size, most, mask);
 }
 LAGOMETER_PROBE int32_t dds_take_mask_wl(int32_t reader, void** data, void* infos, uint32_t most, uint32_t mask) {
-  LAGOMETER_THROUGH("dds_take_mask_wl", Call::api_take, if_some, CycloneTimes{infos}, TakeLoanMask, reader, data, infos,
-                    most, mask);
+  LAGOMETER_THROUGH("dds_take_mask_wl", Call::api_take, if_some, LAGOMETER_TIMES(infos), TakeLoanMask, reader, data,
+                    infos, most, mask);
 }
 LAGOMETER_PROBE int32_t dds_take_next(int32_t reader, void** data, void* info) {
-  LAGOMETER_THROUGH("dds_take_next", Call::api_take, if_some, CycloneTimes{info}, TakeNext, reader, data, info);
+  LAGOMETER_THROUGH("dds_take_next", Call::api_take, if_some, LAGOMETER_TIMES(info), TakeNext, reader, data, info);
 }
 /// Of Cyclone DDS 11, whose Python package takes through it; a function of the caller's gets the times of the messages.
 LAGOMETER_PROBE int32_t dds_take_with_collector(int32_t reader, uint32_t most, uint64_t instance, uint32_t mask,
@@ -176,41 +199,41 @@ LAGOMETER_PROBE int32_t dds_take_with_collector(int32_t reader, uint32_t most, u
 }
 LAGOMETER_PROBE int32_t dds_takecdr(int32_t reader, void** data, uint32_t most, void* infos, uint32_t mask) {
   using TakeSerialised = int32_t(int32_t, void**, uint32_t, void*, uint32_t);
-  LAGOMETER_THROUGH("dds_takecdr", Call::api_take, if_some, CycloneTimes{infos}, TakeSerialised, reader, data, most,
+  LAGOMETER_THROUGH("dds_takecdr", Call::api_take, if_some, LAGOMETER_TIMES(infos), TakeSerialised, reader, data, most,
                     infos, mask);
 }
 LAGOMETER_PROBE int32_t dds_take_next_wl(int32_t reader, void** data, void* info) {
-  LAGOMETER_THROUGH("dds_take_next_wl", Call::api_take, if_some, CycloneTimes{info}, TakeNext, reader, data, info);
+  LAGOMETER_THROUGH("dds_take_next_wl", Call::api_take, if_some, LAGOMETER_TIMES(info), TakeNext, reader, data, info);
 }
 // Of one instance.
 LAGOMETER_PROBE int32_t dds_take_instance(int32_t reader, void** data, void* infos, size_t size, uint32_t most,
                                           uint64_t instance) {
   using TakeInstance = int32_t(int32_t, void**, void*, size_t, uint32_t, uint64_t);
-  LAGOMETER_THROUGH("dds_take_instance", Call::api_take, if_some, CycloneTimes{infos}, TakeInstance, reader, data,
+  LAGOMETER_THROUGH("dds_take_instance", Call::api_take, if_some, LAGOMETER_TIMES(infos), TakeInstance, reader, data,
                     infos, size, most, instance);
 }
 LAGOMETER_PROBE int32_t dds_take_instance_wl(int32_t reader, void** data, void* infos, uint32_t most,
                                              uint64_t instance) {
   using TakeInstanceLoan = int32_t(int32_t, void**, void*, uint32_t, uint64_t);
-  LAGOMETER_THROUGH("dds_take_instance_wl", Call::api_take, if_some, CycloneTimes{infos}, TakeInstanceLoan, reader,
+  LAGOMETER_THROUGH("dds_take_instance_wl", Call::api_take, if_some, LAGOMETER_TIMES(infos), TakeInstanceLoan, reader,
                     data, infos, most, instance);
 }
 LAGOMETER_PROBE int32_t dds_take_instance_mask(int32_t reader, void** data, void* infos, size_t size, uint32_t most,
                                                uint64_t instance, uint32_t mask) {
   using TakeInstanceMask = int32_t(int32_t, void**, void*, size_t, uint32_t, uint64_t, uint32_t);
-  LAGOMETER_THROUGH("dds_take_instance_mask", Call::api_take, if_some, CycloneTimes{infos}, TakeInstanceMask, reader,
+  LAGOMETER_THROUGH("dds_take_instance_mask", Call::api_take, if_some, LAGOMETER_TIMES(infos), TakeInstanceMask, reader,
                     data, infos, size, most, instance, mask);
 }
 LAGOMETER_PROBE int32_t dds_take_instance_mask_wl(int32_t reader, void** data, void* infos, uint32_t most,
                                                   uint64_t instance, uint32_t mask) {
   using TakeInstanceLoanMask = int32_t(int32_t, void**, void*, uint32_t, uint64_t, uint32_t);
-  LAGOMETER_THROUGH("dds_take_instance_mask_wl", Call::api_take, if_some, CycloneTimes{infos}, TakeInstanceLoanMask,
+  LAGOMETER_THROUGH("dds_take_instance_mask_wl", Call::api_take, if_some, LAGOMETER_TIMES(infos), TakeInstanceLoanMask,
                     reader, data, infos, most, instance, mask);
 }
 LAGOMETER_PROBE int32_t dds_takecdr_instance(int32_t reader, void** data, uint32_t most, void* infos, uint64_t instance,
                                              uint32_t mask) {
   using TakeSerialisedInstance = int32_t(int32_t, void**, uint32_t, void*, uint64_t, uint32_t);
-  LAGOMETER_THROUGH("dds_takecdr_instance", Call::api_take, if_some, CycloneTimes{infos}, TakeSerialisedInstance,
+  LAGOMETER_THROUGH("dds_takecdr_instance", Call::api_take, if_some, LAGOMETER_TIMES(infos), TakeSerialisedInstance,
                     reader, data, most, infos, instance, mask);
 }
 LAGOMETER_PROBE int32_t dds_waitset_wait(int32_t set, intptr_t* found, size_t size, int64_t longest) {

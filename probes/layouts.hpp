@@ -16,11 +16,13 @@ Number read_at(const void* structure, int64_t at) noexcept {
   return number;
 }
 
-/// Cyclone DDS: dds_sample_info_t, and ddsi_serdata, a serialised message.
+/// Cyclone DDS: dds_sample_info_t, and ddsi_serdata, a serialised message; dds_builtintopic_endpoint_t begins with the
+/// GUID.
 struct CycloneLayout {
   static constexpr int64_t kInfoBytes = 64;
   static constexpr int64_t kValidAt = 12;          // bool: there is data
   static constexpr int64_t kSourceTimeAt = 16;     // int64_t, ns since 1970
+  static constexpr int64_t kWriterAt = 32;         // uint64_t: the writer's number in this process
   static constexpr int64_t kForwardedTimeAt = 32;  // int64_t as well, in ddsi_serdata
 };
 
@@ -39,6 +41,7 @@ struct FastLayout {
   static constexpr int64_t kSourceTimeAt = 28;  // int32_t, s since 1970
   static constexpr int64_t kNanosecondsAt = kSourceTimeAt + 8;
   static constexpr int64_t kValidAt = 86;
+  static constexpr int64_t kWriterAt = 88;               // the GUID
   static constexpr int64_t kLengthAt = 12;               // int32_t, in the collection
   static constexpr int64_t kElementsAt = 16;             // void**
   static constexpr int64_t kGivenNanosecondsAt = 4;      // uint32_t, after int32_t seconds: fastrtps::Time_t

@@ -98,7 +98,7 @@ enum class KeyKind : uint8_t {
   heartbeat = 4,
   acknowledgement = 5,
   gap = 6,
-  taken = 7,     // a taken message: `number` is the writer's time, CLOCK_REALTIME, ns
+  taken = 7,     // a taken message: `number` is the writer's time, CLOCK_REALTIME, ns; the GUID is the writer's
   endpoint = 8,  // the GUID of a declared endpoint
   text = 9,      // a TextRecord
   /// ROS 1: `number` is the address of the call's first byte, or of a serialised message of `payload_bytes`; with a
@@ -112,7 +112,7 @@ constexpr uint32_t kStreamIsTime = 0xFFFFFFFE;  // there is no envelope; `sequen
 
 struct KeyRecord {
   int64_t zero;                    // at the position of a call's begin_ns
-  std::array<uint8_t, 12> prefix;  // of the GUID; zeros without RTPS
+  std::array<uint8_t, 12> prefix;  // of the GUID; zeros if not known, as without RTPS
   std::array<uint8_t, 4> writer;
   /// The writer's sequence number. In a heartbeat: the last one that it has; in a gap: the first that will not come; in
   /// an acknowledgement: the first that has not arrived; for an envelope: how many of the call's bytes precede it.

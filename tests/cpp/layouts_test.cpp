@@ -23,6 +23,8 @@ TEST(Layouts, AreThoseOfCycloneDds) {
   EXPECT_EQ(sizeof(dds_sample_info_t), size_t{CycloneLayout::kInfoBytes});
   EXPECT_EQ(offsetof(dds_sample_info_t, valid_data), size_t{CycloneLayout::kValidAt});
   EXPECT_EQ(offsetof(dds_sample_info_t, source_timestamp), size_t{CycloneLayout::kSourceTimeAt});
+  EXPECT_EQ(offsetof(dds_sample_info_t, publication_handle), size_t{CycloneLayout::kWriterAt});
+  EXPECT_EQ(offsetof(dds_builtintopic_endpoint_t, key), 0U);
   EXPECT_EQ(offsetof(ddsi_serdata, timestamp), size_t{CycloneLayout::kForwardedTimeAt});
 }
 
@@ -32,9 +34,16 @@ TEST(Layouts, AreThoseOfFastDds) {
   EXPECT_EQ(offsetof(SampleInfo, valid_data), size_t{FastLayout::kValidAt});
   SampleInfo info;
   info.source_timestamp.from_ns(7'000'000'009);
+  EXPECT_EQ(offsetof(SampleInfo, sample_identity), size_t{FastLayout::kWriterAt});
+  eprosima::fastrtps::rtps::GUID_t guid;
+  guid.guidPrefix.value[11] = 3;
+  guid.entityId.value[3] = 4;
+  info.sample_identity.writer_guid(guid);
   const auto* const at = reinterpret_cast<const uint8_t*>(&info);
   EXPECT_EQ(*reinterpret_cast<const int32_t*>(at + FastLayout::kSourceTimeAt), 7);
   EXPECT_EQ(*reinterpret_cast<const uint32_t*>(at + FastLayout::kNanosecondsAt), 9U);
+  EXPECT_EQ(at[FastLayout::kWriterAt + 11], 3);
+  EXPECT_EQ(at[FastLayout::kWriterAt + 15], 4);
 }
 
 TEST(Layouts, AreThoseOfTimesThatAreGivenToIt) {

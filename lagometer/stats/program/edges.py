@@ -76,7 +76,7 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
     first message on."""
     names = names_of([log.program for log in logs])
     endpoints = [endpoint for index, log in enumerate(logs) for endpoint in endpoints_of(log, index)]
-    writes = writes_of(endpoints, logs)
+    writes = writes_of(endpoints, logs, clock)
     takes = [takes_of(endpoint, logs[endpoint.program]) for endpoint in endpoints if not endpoint.writes]
     processes = [Process(log) for log in logs]
     ros1 = ros1_of(writes, logs, processes)

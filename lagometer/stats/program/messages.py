@@ -4,7 +4,9 @@
 Every DDS stamps a message with a time and reports that time to the reader. If the time is also known on the
 writing side (the application set it, or the probe saw it on the way out), both are the same to the
 nanosecond. Otherwise the middleware stamps while `write` runs, and the message is the one being written at
-that time. If several messages match, nobody can tell which it is; such messages are left out and counted.
+that time. The middleware also says who wrote a message, which tells those apart that have one time, such as
+one that is passed on with its time. If several still match, nobody can tell which it is; such messages are
+left out and counted.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ Index = npt.NDArray[np.int64]
 UNKNOWN_NS = 0
 NOT_ONE = -1  # none that was probed
 SEVERAL = -2
+NO_WRITER = np.void(bytes(16))
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def _only(places: Index, begin: Index, end: Index, unsure: set[int]) -> Index:
 class Takes:
     """All messages a reader took, in order: when the call began and returned, on which CPU, and the times
     with which their writers stamped them, on CLOCK_MONOTONIC. Where messages have no time: deserialisers, in
-    roscpp; contents, their hashes, in zenoh-c; otherwise empty."""
+    roscpp; contents, their hashes, in zenoh-c; otherwise empty. writers: their GUIDs, NO_WRITER where the
+    middleware did not say it; empty if none does."""
 
     endpoint: Endpoint
     begin_ns: Times
@@ -105,6 +109,14 @@ class Takes:
     stamped_ns: Times
     deserialisers: npt.NDArray[np.uint64]
     contents: npt.NDArray[np.uint64]
+    writers: npt.NDArray[np.void]
+
+    def may_be_of(self, guid: bytes) -> npt.NDArray[np.bool_]:
+        """Which messages a writer may have written; all of them if its GUID is not known (empty)."""
+        if not guid or not len(self.writers):
+            return np.ones(len(self.taken_ns), dtype=np.bool_)
+        fits: npt.NDArray[np.bool_] = (self.writers == np.void(guid)) | (self.writers == NO_WRITER)
+        return fits
 
 
 @dataclass(frozen=True)
@@ -129,7 +141,7 @@ class Joined:
     unsure: Mapping[int, Set[int]] = field(default_factory=dict)
 
 
-def writes_of(endpoints: Sequence[Endpoint], logs: Sequence[ProbeLog]) -> list[Writes]:
+def writes_of(endpoints: Sequence[Endpoint], logs: Sequence[ProbeLog], clock: RealtimeClock) -> list[Writes]:
     """What each writer wrote; writers that never wrote are included."""
     writes = []
     for stream, endpoint in enumerate(writer for writer in endpoints if writer.writes):
@@ -138,13 +150,18 @@ def writes_of(endpoints: Sequence[Endpoint], logs: Sequence[ProbeLog]) -> list[W
         indices = indices[np.argsort(log.calls["begin_ns"][indices], kind="stable")]
         calls = log.calls[indices]
         times_ns = calls["result" if endpoint.by_rmw else "connection"].astype(np.int64)
-        _add_seen(times_ns, calls, log.threads[indices], endpoint, log)
+        _add_seen(times_ns, calls, log.threads[indices], endpoint, log, clock)
         writes.append(Writes(endpoint, stream, calls, times_ns, indices))
     return writes
 
 
 def _add_seen(
-    times_ns: Times, calls: Records, threads: npt.NDArray[np.uint32], endpoint: Endpoint, log: ProbeLog
+    times_ns: Times,
+    calls: Records,
+    threads: npt.NDArray[np.uint32],
+    endpoint: Endpoint,
+    log: ProbeLog,
+    clock: RealtimeClock,
 ) -> None:
     """Adds the time stamps seen on messages that the writing thread sent itself."""
     if not endpoint.guid or not len(calls):
@@ -153,6 +170,8 @@ def _add_seen(
     matching = keys["writer"] == np.void(endpoint.guid)
     keys, owners = keys[matching], owners[matching]
     sent_ns, sender_threads = log.calls["begin_ns"][owners], log.threads[owners]
+    stamped_ns = clock.to_monotonic(keys["sequence"].astype(np.int64))
+    margin_ns = clock.error_ns + WIRE_ERROR_NS
     for thread in np.unique(threads).tolist():
         places = np.flatnonzero(threads == thread)
         sends = np.flatnonzero(sender_threads == thread)
@@ -160,9 +179,20 @@ def _add_seen(
             np.maximum(0, np.searchsorted(calls["begin_ns"][places], sent_ns[sends], side="right") - 1)
         ]
         inside = (calls["begin_ns"][within] <= sent_ns[sends]) & (sent_ns[sends] <= calls["end_ns"][within])
+        inside &= ~_of_earlier(calls, within, stamped_ns[sends], margin_ns)
         # In reverse, so that the first of several counts: resent messages come later.
         for place, send in zip(within[inside][::-1].tolist(), sends[inside][::-1].tolist(), strict=True):
             times_ns[place] = int(keys["sequence"][send])
+
+
+def _of_earlier(calls: Records, within: Index, stamped_ns: Times, margin_ns: int) -> npt.NDArray[np.bool_]:
+    """Which time stamps were given while an earlier call ran than the one `within` which they were sent: with
+    write batching a packet waits until it is full, and has the messages of several calls."""
+    latest_ns = np.maximum.accumulate(calls["end_ns"])
+    last = np.searchsorted(calls["begin_ns"], stamped_ns + margin_ns, side="right").astype(np.int64) - 1
+    was_running = (last >= 0) & (stamped_ns <= latest_ns[np.maximum(last, 0)] + margin_ns)
+    earlier: npt.NDArray[np.bool_] = was_running & (last < within)
+    return earlier
 
 
 def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
@@ -171,8 +201,10 @@ def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
     if endpoint.by_rmw:
         own = log.calls[call_mask]
         begin_ns, end_ns = own["begin_ns"].astype(np.int64), own["end_ns"].astype(np.int64)
-        nothing = np.zeros(0, dtype=np.uint64)
-        return Takes(endpoint, begin_ns, end_ns, own["cpu_end"], own["result"].copy(), nothing, nothing)
+        nothing, nobody = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype="V16")
+        return Takes(
+            *(endpoint, begin_ns, end_ns, own["cpu_end"], own["result"].copy()), nothing, nothing, nobody
+        )
     of_roscpp = np.flatnonzero(call_mask & (log.calls["connection"] != 0))
     own_keys = call_mask[log.owners]
     key_mask, content_mask = (
@@ -187,13 +219,14 @@ def takes_of(endpoint: Endpoint, log: ProbeLog) -> Takes:
         log.keys["number"][key_mask].astype(np.int64),
         log.calls["connection"][of_roscpp],
         log.keys["sequence"][content_mask],
+        log.keys["writer"][key_mask],
     )
 
 
 def join(takes: Takes, writes: Sequence[Writes], clock: RealtimeClock) -> Joined:
     """Finds the writer's message for each message a reader took."""
     heard = [writer for writer in writes if _is_heard(takes.endpoint, writer)]
-    places = [writer.which_and_unsure(takes.stamped_ns, clock) for writer in heard]
+    places = [_places(writer, takes, clock) for writer in heard]
     candidates = np.zeros(len(takes.taken_ns), dtype=np.int64)
     for matches, _ in places:
         candidates += np.where(matches >= 0, 1, np.where(matches == SEVERAL, 2, 0))
@@ -206,6 +239,16 @@ def join(takes: Takes, writes: Sequence[Writes], clock: RealtimeClock) -> Joined
         unsure[writer.stream] = several | set(of_others.tolist())
     strange, ambiguous = int((candidates == 0).sum()), int((candidates > 1).sum())
     return Joined(takes.endpoint, by_stream, strange, ambiguous, unsure)
+
+
+def _places(writes: Writes, takes: Takes, clock: RealtimeClock) -> tuple[Index, Set[int]]:
+    """For each message that was taken, the call that wrote it, and the calls among several. A reader is told
+    who wrote, so another writer's message with the same time is not meant: one that is passed on may keep
+    its time."""
+    own = takes.may_be_of(writes.endpoint.guid)
+    matches = np.full(len(own), NOT_ONE, dtype=np.int64)
+    matches[own], unsure = writes.which_and_unsure(takes.stamped_ns[own], clock)
+    return matches, unsure
 
 
 def samples_sent(

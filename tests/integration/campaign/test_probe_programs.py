@@ -250,6 +250,23 @@ def test_a_message_that_is_handed_on_serialised_is_known_by_its_time(
     layers_add_up(tmp_path)
 
 
+def test_an_echo_that_keeps_the_time_is_not_what_it_answers(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have one topic and one time; the reader is told who wrote. All were ambiguous and left out."""
+    need("c++")
+    need("cyclonedds")
+    echo = tmp_path / "echo"
+    source = ROOT / "tests" / "programs" / "cyclonedds_echo.c"
+    subprocess.run(["cc", "-o", echo, source, "-lddsc"], check=True)
+    monkeypatch.setenv("CYCLONEDDS_URI", INTERFACE)
+    told = probed(tmp_path, f"{echo} answer 30 & {echo} ask 30; wait", "--name", "echo")
+    assert (told["exit_code"], told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0, 0)
+    assert [(each["n"], each["lost"]) for each in told["edges"]] == [(30, 0), (30, 0)]
+    assert len({each["edge"] for each in told["edges"]}) == 2
+    layers_add_up(tmp_path)
+
+
 def test_every_function_of_cyclone_dds_that_takes_is_seen(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ CLOCK = RealtimeClock(
 )
 WRITER, READER = 0x111, 0x222
 GUID = bytes(range(16))
+OTHER = bytes(range(16, 32))
 MAIN, NETWORK = 7, 8  # threads
 
 Call = tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]
@@ -38,8 +39,15 @@ def texts(*values: str) -> list[Mapping[str, Any]]:
     ]
 
 
-def declared(kind: int, number: int, topic: str = "rt/chatter", type_: str = "String", **more: int) -> Call:
-    endpoint = {"kind": probes.ENDPOINT, "writer": GUID}
+def declared(
+    kind: int,
+    number: int,
+    topic: str = "rt/chatter",
+    type_: str = "String",
+    guid: bytes = GUID,
+    **more: int,
+) -> Call:
+    endpoint = {"kind": probes.ENDPOINT, "writer": guid}
     return (
         {"call": kind, "begin_ns": 1, "end_ns": 2, "object": number, **more},
         [endpoint, *texts(topic, type_)],
@@ -59,8 +67,9 @@ def wrote(begin_ns: int, end_ns: int, number: int = WRITER, given_ns: int = 0) -
     )
 
 
-def took(end_ns: int, *stamped_ns: int, number: int = READER) -> Call:
-    keys = [{"kind": probes.TAKEN, "number": SINCE_1970_NS + each} for each in stamped_ns]
+def took(end_ns: int, *stamped_ns: int, number: int = READER, writer: bytes = bytes(16)) -> Call:
+    """writer: the GUID that the middleware reports; zeros: none."""
+    keys = [{"kind": probes.TAKEN, "number": SINCE_1970_NS + each, "writer": writer} for each in stamped_ns]
     return {"call": probes.API_TAKE, "begin_ns": end_ns - 5, "end_ns": end_ns, "object": number}, keys
 
 
@@ -188,6 +197,47 @@ def test_a_time_that_was_seen_going_out_is_known_exactly_with_its_size() -> None
         "unattributed": 1_295,
         "take": 5,
     }
+
+
+def test_messages_that_wait_for_a_full_packet_belong_to_their_own_writes() -> None:
+    """Write batching: the third call sends what all three wrote. It had the first one's time."""
+    begins_ns = (1_000, 2_000, 3_000)
+    sent = [moved(probes.SEND, 3_020, 3_030, number + 1, at + 10, 104) for number, at in enumerate(begins_ns)]
+    writer = [declared(probes.DECLARE_WRITER, WRITER), *(wrote(at, at + 40) for at in begins_ns)]
+    writer[-1:-1] = [({**sent[0][0]}, [key for _, keys in sent for key in keys])]
+    reader = [declared(probes.DECLARE_READER, READER), took(5_000, 1_010, 2_010, 3_010)]
+    found = programs_of([program(writer, "talker"), program(reader, "listener")], CLOCK)
+    (edge,) = found.edges
+    assert (found.strange, found.ambiguous) == (0, 0)
+    assert edge.samples["publish_ns"].to_list() == [1_000, 2_000, 3_000]
+    assert edge.samples["outcome"].unique().to_list() == ["delivered"]
+
+
+def echoes(answered_by: bytes, asked_by: bytes) -> Programs:
+    """Two programs on one topic; the second answers each message with the time of what it answers."""
+    answer, answered = SINCE_1970_NS + 1_010, 0x333
+    asking = [declared(probes.DECLARE_WRITER, WRITER), declared(probes.DECLARE_READER, READER)]
+    asking += [wrote(1_000, 1_050, given_ns=answer), took(4_000, 1_010, writer=answered_by)]
+    answering = [
+        declared(probes.DECLARE_WRITER, answered, guid=OTHER),
+        declared(probes.DECLARE_READER, READER),
+    ]
+    answering += [took(2_000, 1_010, writer=asked_by), wrote(3_000, 3_050, answered, given_ns=answer)]
+    return programs_of([program(asking, "asks"), program(answering, "answers")], CLOCK)
+
+
+def test_an_echo_that_keeps_the_time_is_told_by_who_wrote_it() -> None:
+    found = echoes(OTHER, GUID)
+    assert (found.strange, found.ambiguous) == (0, 0)
+    taken_ns = {
+        each.name: each.samples.filter(outcome="delivered")["taken_ns"].to_list() for each in found.edges
+    }
+    assert sorted(taken_ns.values()) == [[2_000], [4_000]], taken_ns
+
+
+def test_without_a_writer_an_echo_stays_ambiguous_and_one_of_a_stranger_is_from_elsewhere() -> None:
+    assert echoes(bytes(16), bytes(16)).ambiguous == 2
+    assert echoes(bytes(range(1, 17)), GUID).strange == 1
 
 
 def test_what_a_reader_takes_twice_is_a_duplicate() -> None:
