@@ -20,8 +20,10 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "raw_type.hpp"
 
@@ -68,7 +70,7 @@ void say(const Json& event) {
   std::fflush(stdout);
 }
 
-/// Waits for the first writer of the topic; called by threads of Fast DDS.
+/// Waits for the first writer of the topic, and collects the partitions of all; called by threads of Fast DDS.
 class Discovery : public DomainParticipantListener {
  public:
   explicit Discovery(std::string topic) : topic_(std::move(topic)) {}
@@ -79,7 +81,10 @@ class Discovery : public DomainParticipantListener {
                 .is_keyed = found.info.topicKind() == eprosima::fastrtps::rtps::WITH_KEY,
                 .is_reliable = found.info.m_qos.m_reliability.kind == RELIABLE_RELIABILITY_QOS,
                 .is_transient_local = found.info.m_qos.m_durability.kind >= TRANSIENT_LOCAL_DURABILITY_QOS};
+    const std::vector<std::string> named = found.info.m_qos.m_partition.names();
     const std::lock_guard lock(mutex_);
+    partitions_.insert(named.begin(), named.end());
+    if (named.empty()) partitions_.emplace();  // the default one
     if (!offer_) offer_ = std::move(offer);
     changed_.notify_all();
   }
@@ -91,11 +96,18 @@ class Discovery : public DomainParticipantListener {
     return offer_;
   }
 
+  /// The partitions in which writers write; the default one has an empty name.
+  std::set<std::string> partitions() {
+    const std::lock_guard lock(mutex_);
+    return partitions_;
+  }
+
  private:
   const std::string topic_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Offer> offer_;
+  std::set<std::string> partitions_;
 };
 
 /// Prints what arrives; called by threads of Fast DDS.
@@ -132,6 +144,14 @@ bool input_ends(int longest_ms) {
   return poll(&input, 1, longest_ms) > 0 && read(STDIN_FILENO, ignored.data(), ignored.size()) <= 0;
 }
 
+/// Of a subscriber that hears writers in every partition: in the default one, whose name is empty, and in all others.
+SubscriberQos in_every_partition() {
+  SubscriberQos qos = SUBSCRIBER_QOS_DEFAULT;
+  std::vector<std::string> names{"", "*"};
+  qos.partition().names(names);
+  return qos;
+}
+
 int fail(const std::string& reason) {
   say({{"event", "failed"}, {"reason", reason}});
   return 1;
@@ -154,21 +174,27 @@ int listen(uint32_t domain, const std::string& topic_name) {
   Topic* const topic = type.register_type(participant) == ReturnCode_t::RETCODE_OK
                            ? participant->create_topic(topic_name, offer->type, TOPIC_QOS_DEFAULT)
                            : nullptr;
-  Subscriber* const subscriber = participant->create_subscriber(SUBSCRIBER_QOS_DEFAULT);
+  Subscriber* const subscriber = participant->create_subscriber(in_every_partition());
   if (topic == nullptr || subscriber == nullptr) return fail("no reader can be made of type " + offer->type);
   DataReaderQos qos = DATAREADER_QOS_DEFAULT;
   qos.reliability().kind = offer->is_reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
   qos.history().kind = KEEP_LAST_HISTORY_QOS;
   qos.history().depth = 1000;
   qos.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
+  std::set<std::string> partitions = discovery.partitions();
   say({{"event", "found"},
        {"type", offer->type},
        {"keyed", offer->is_keyed},
        {"reliable", offer->is_reliable},
-       {"transient_local", offer->is_transient_local}});
+       {"transient_local", offer->is_transient_local},
+       {"partitions", partitions}});
   Ear ear;
   if (subscriber->create_datareader(topic, qos, &ear) == nullptr) return fail("the reader can't be created");
-  while (!input_ends(-1)) {
+  while (!input_ends(static_cast<int>(kLook.count()))) {
+    const std::set<std::string> now = discovery.partitions();
+    if (now == partitions) continue;
+    partitions = now;
+    say({{"event", "partitions"}, {"partitions", partitions}});
   }
   participant->delete_contained_entities();
   DomainParticipantFactory::get_instance()->delete_participant(participant);

@@ -146,6 +146,7 @@ def _as_json(
         "topic": topic,
         "domain": domain,
         "writer": asdict(listener.found) if listener.found is not None else None,
+        "partitions": listener.partitions,
         **asdict(figures),
         "warnings": warnings,
     }
@@ -165,11 +166,18 @@ def _print(topic: str, listener: Listener, figures: Figures) -> None:
     console.print(
         f"{topic} ({listener.found.type}): {figures.messages:,} messages, {figures.lost:,} lost, {rate}, "
         f"{size_range}, {figures.writers} writer{'s' if figures.writers != 1 else ''}, "
-        f"{'reliable' if listener.found.reliable else 'best effort'}",
+        f"{'reliable' if listener.found.reliable else 'best effort'}{_in_partitions(listener.partitions)}",
         markup=False,
         soft_wrap=True,
     )
     console.print(_table(figures))
+
+
+def _in_partitions(partitions: list[str]) -> str:
+    named = [partition or "the default one" for partition in partitions]
+    if named in ([], ["the default one"]):
+        return ""
+    return f", in partition{'s' if len(named) > 1 else ''} {', '.join(named)}"
 
 
 def _table(figures: Figures) -> Table:

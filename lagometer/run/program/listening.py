@@ -36,6 +36,7 @@ class Listener:
         self._rest = b""
         self.found: Found | None = None
         self.writers = 0
+        self.partitions: list[str] = []  # in which writers write; "" is the default one
         self.heard: list[Heard] = []
 
     def __enter__(self) -> Listener:
@@ -77,7 +78,10 @@ class Listener:
     def _note(self, event: dict[str, Any]) -> None:
         match event.pop("event"):
             case "found":
+                self.partitions = event.pop("partitions")
                 self.found = Found(**event)
+            case "partitions":
+                self.partitions = event["partitions"]
             case "matched":
                 self.writers = event["writers"]
             case "message":

@@ -41,6 +41,22 @@ def test_a_writer_of_cyclone_dds_is_heard(build: Path, monkeypatch: pytest.Monke
     assert any("subscriber" in each for each in told["warnings"])
 
 
+def test_writers_in_partitions_are_heard(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in Cyclone DDS's own example of a round trip. Both were found, and nothing was heard of them."""
+    need("cyclonedds")
+    need("c++")
+    echo = tmp_path / "echo"
+    source = ROOT / "tests" / "programs" / "cyclonedds_echo.c"
+    subprocess.run(["cc", "-o", echo, source, "-lddsc"], check=True)
+    monkeypatch.setenv("CYCLONEDDS_URI", INTERFACE)
+    both = f"{echo} answer 4000 & {echo} ask 4000 &"
+    told = heard(both, "rt/numbers", "--duration", "3s")
+    assert told["partitions"] == ["answered", "asked"]
+    assert told["writers"] == 2 and told["messages"] > 20
+
+
 def test_a_header_says_how_old_a_message_is(build: Path, tmp_path: Path) -> None:
     need("c++")
     program = tmp_path / "pair"
