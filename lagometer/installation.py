@@ -36,6 +36,11 @@ def supervisor_path() -> Path:
     return _program("lagometer-supervisor", "LAGOMETER_SUPERVISOR")
 
 
+def leftovers_path() -> Path:
+    """The program `lagometer-leftovers`; LAGOMETER_LEFTOVERS overrides. Raises SetupMissing."""
+    return _program("lagometer-leftovers", "LAGOMETER_LEFTOVERS")
+
+
 def link_path() -> Path:
     """The program `lagometer-link`; LAGOMETER_LINK overrides. Raises SetupMissing."""
     return _program("lagometer-link", "LAGOMETER_LINK")

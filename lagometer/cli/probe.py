@@ -108,11 +108,14 @@ def _carry_out(
     from lagometer.run.program.campaign import Carried
     from lagometer.run.program.running import ProgramRun
     from lagometer.stats.program.edges import programs_of
+    from lagometer.study.adapters import discover_adapters
 
+    memory = [name for adapter in discover_adapters().values() for name in adapter.sidecar.shared_memory]
     started, begin_s = datetime.now(timezone.utc), time.monotonic()
     console = message_console()
     live = console.is_terminal and not quiet
-    with Interruption() as interruption, ProgramRun(words, room_bytes, 2 if quiet else 1) as run:
+    output = 2 if quiet else 1
+    with Interruption() as interruption, ProgramRun(words, room_bytes, memory, output) as run:
         exit_code = _follow(run, interruption, longest_s, console if live else None)
         run.end()
         look = run.look()

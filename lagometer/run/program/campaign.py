@@ -110,6 +110,7 @@ def warnings(carried: Carried) -> Iterator[str]:
         yield "probe: it was stopped early, since its files would have filled the memory"
     for problem in look.unreadable:
         yield f"probe: {problem}"
+    yield from look.left
     for name, log in zip(programs.names, look.logs, strict=True):
         ros2 = ros2_of(log)
         if ros2 is not None and ros2.refused is not None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from lagometer.errors import BadInput
 from lagometer.installation import probe_path
+from lagometer.run.program.leftovers import Leftovers
 from lagometer.stats.program.realtime import ClockPair, RealtimeClock
 from lagometer.store import probes
 from lagometer.store.errors import RecordsError
@@ -47,16 +48,23 @@ class Look:
     clock: RealtimeClock
     stopped: bool
     unreadable: Sequence[str]
+    left: Sequence[str] = ()
 
 
 class ProgramRun:
-    """A command under the probe. room_bytes: size of each program's file; output: the descriptor for the
-    command's standard output. For one thread only."""
+    """A command under the probe. room_bytes: size of each program's file; memory: patterns of the names that
+    middlewares use in /dev/shm; output: the descriptor for the command's standard output. For one thread
+    only."""
 
-    def __init__(self, command: Sequence[str], room_bytes: int, output: int = 1) -> None:
+    def __init__(
+        self, command: Sequence[str], room_bytes: int, memory: Sequence[str] = (), output: int = 1
+    ) -> None:
         self._command = list(command)
         self._output = output
         self._room_bytes = room_bytes
+        self._memory = memory
+        self._leftovers: Leftovers | None = None
+        self._left: list[str] = []
         self._folder = Path()
         self._process: subprocess.Popen[bytes] | None = None
         self._begin = read_clocks()
@@ -67,11 +75,13 @@ class ProgramRun:
         library = probe_path()
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._folder = Path(tempfile.mkdtemp(prefix="lagometer-probe-", dir=_place()))
+        self._leftovers = Leftovers(self._memory)
         self._begin = read_clocks()
         environment = _environment(os.environ, library, self._folder, self._room_bytes)
         try:
             self._process = subprocess.Popen(self._command, env=environment, stdout=self._output)
         except OSError as error:
+            self._leftovers.remove()
             shutil.rmtree(self._folder, ignore_errors=True)
             raise BadInput(f"can't be started: {error.strerror}", where=self._command[0]) from error
         return self
@@ -92,15 +102,18 @@ class ProgramRun:
         return None
 
     def end(self) -> None:
-        """Ends every process that is still running: first politely, like Ctrl-C, finally by force."""
+        """Ends every process that is still running: first politely, like Ctrl-C, finally by force. Then
+        removes what they left in /dev/shm."""
         for number, grace_s in GRACE_S.items():
             if self._wait_for_all(0.0):
-                return
-            for pid in descendants(os.getpid()):
+                break
+            for pid in self._programs():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
             if self._wait_for_all(grace_s):
-                return
+                break
+        if self._leftovers is not None:
+            self._left += self._leftovers.remove()
 
     def look(self) -> Look:
         """Reads what has been written so far."""
@@ -110,7 +123,7 @@ class ProgramRun:
                 logs.append(probes.decode(probes.read_used(path)))
             except (OSError, RecordsError) as error:
                 unreadable.append(f"{path.name}: {error}")
-        return Look(logs, RealtimeClock(self._begin, read_clocks()), self._stopped, unreadable)
+        return Look(logs, RealtimeClock(self._begin, read_clocks()), self._stopped, unreadable, self._left)
 
     def stop_if_full(self) -> None:
         """Stops the probes when the folder's file system is nearly full: if it could not provide a page, the
@@ -130,13 +143,17 @@ class ProgramRun:
         while True:
             if self._process is not None:
                 self._process.poll()
-            remaining = descendants(os.getpid())
-            _reap(pid for pid in remaining if self._process is None or pid != self._process.pid)
-            if not descendants(os.getpid()):
+            _reap(pid for pid in self._programs() if self._process is None or pid != self._process.pid)
+            if not self._programs():
                 return True
             if time.monotonic() >= deadline_s:
                 return False
             time.sleep(0.01)
+
+    def _programs(self) -> list[int]:
+        """The command and all that it started."""
+        own = self._leftovers.pid if self._leftovers is not None else None
+        return [pid for pid in descendants(os.getpid()) if pid != own]
 
 
 def read_clocks() -> ClockPair:

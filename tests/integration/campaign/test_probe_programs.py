@@ -380,6 +380,22 @@ def test_ctrl_c_ends_the_command_and_what_it_left_and_keeps_what_was_seen(
     assert not list(Path("/dev/shm").glob(f"lagometer-probe-{run.process.pid}*"))
 
 
+def test_what_killed_programs_leave_in_shared_memory_is_removed(
+    build: Path, tmp_path: Path, pair: Path
+) -> None:
+    """Fast DDS would find its segments again, and look at each of them at every start."""
+    mapped = tmp_path / "mapped"
+    script = (
+        f"{pair} subscribe 100000 & one=$!; {pair} publish 100000 5 1000 & two=$!; sleep 2; "
+        f"grep -oh '/dev/shm/fastrtps_[0-9a-f]*$' /proc/$one/maps /proc/$two/maps > {mapped}; "
+        "kill -9 $one $two; wait; true"
+    )
+    told = probed(tmp_path, script, "--name", "pair")
+    assert told["edges"][0]["n"] > 0 and told["warnings"] == []
+    names = set(mapped.read_text().split())
+    assert len(names) >= 2 and not [name for name in names if Path(name).exists()]
+
+
 def test_a_refused_command_leaves_no_folder(tmp_path: Path) -> None:
     code, output, errors = lagometer(
         tmp_path, "probe", "--out", str(tmp_path / "out"), "--", "no-such-program"
