@@ -333,6 +333,7 @@ class CampaignRun:
                 {
                     "id": cell.id,
                     "factors": cell.columns(),
+                    "defaults": cell.defaults(),
                     "trials": study.of(cell).fewest_trials(),
                     **({"topics": _topics(cell)} if cell.graph.topics else {}),
                     **({"bridges": cell.bridges, "forwarding": cell.forwarding} if cell.bridges else {}),

@@ -241,7 +241,7 @@ def _manifest(campaigns: Sequence[Campaign], merged: Merged, counts: Mapping[str
             machine = named_machine or machine_keys[0]
             name = cell_id(_without_machine(cell["id"]), machine, merged)
             factors = {**(cell.get("factors") or {}), MACHINE: machine}
-            cells[name] = {"id": name, "factors": factors, "trials": counts.get(name, 0)}
+            cells[name] = {**cell, "id": name, "factors": factors, "trials": counts.get(name, 0)}
             cell_settings = (campaign.manifest.get("settings") or {}).get(cell["id"])
             if cell_settings is not None:
                 settings.setdefault(name, cell_settings)

@@ -17,6 +17,9 @@ from lagometer.study.payload import PayloadType
 from lagometer.study.sidecar import OptionValue
 from lagometer.study.traffic import SecurityKind, Traffic
 
+# What findings look at even if the study does not set it.
+DEFAULTED = ("payload_bytes", "type", "reliability", "history", "depth", "durability", "profile")
+
 
 @dataclass(frozen=True)
 class Factors:
@@ -138,6 +141,10 @@ class Cell:
             **values,
             "adapter": ",".join(dict.fromkeys(traffic.adapter for traffic in self.traffic.values())),
         }
+
+    def defaults(self) -> dict[str, object]:
+        """What the cell's topics carry by default: the factors of `DEFAULTED` that the study does not set."""
+        return {name: getattr(self.factors, name) for name in DEFAULTED if name not in self.named}
 
     @property
     def adapters(self) -> tuple[str, ...]:

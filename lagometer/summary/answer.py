@@ -113,7 +113,10 @@ def _within_clocks(first: GlanceFigure, other: GlanceFigure, bounds_ns: Mapping[
 
 
 def _overlap(first: GlanceFigure, other: GlanceFigure) -> bool:
-    """Whether the intervals of p50 overlap; False if there are none to compare."""
-    _, high = _interval(first, "latency_p50_ns")
-    low, _ = _interval(other, "latency_p50_ns")
-    return high is not None and low is not None and low <= high
+    """Whether the intervals of p50 overlap; False if there are none to compare. The other may lie below: a
+    queue that builds up there keeps it from being the fastest."""
+    low, high = _interval(first, "latency_p50_ns")
+    other_low, other_high = _interval(other, "latency_p50_ns")
+    if low is None or high is None or other_low is None or other_high is None:
+        return False
+    return other_low <= high and low <= other_high

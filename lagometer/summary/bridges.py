@@ -99,12 +99,29 @@ def _has_one_clock(campaign: Campaign, cell: str, trial: int) -> bool:
 def _of_program(campaign: Campaign, cell: str, trial: int, process: str, program: Mapping[str, Any]) -> _Seen:
     """One process of a program that is a bridge. Each message that arrives behind it has passed all of
     them."""
-    rows = campaign.cells.filter(
-        (pl.col("cell") == cell) & (pl.col("trial") == trial) & pl.col("edge").is_in(program["edges"])
-    )
     nothing = pl.Series([], dtype=pl.Int64)
     run_ns, threads, memory = _process(campaign, cell, trial, process, "daemon")
-    return _Seen(nothing, int(rows["n"].sum()), (), run_ns, threads, memory)
+    return _Seen(nothing, _arrived(campaign, cell, trial, program["edges"]), (), run_ns, threads, memory)
+
+
+def _arrived(campaign: Campaign, cell: str, trial: int, edges: Sequence[str]) -> int:
+    """How many messages of the measure phase arrived on these edges; one that several subscribers got counts
+    once."""
+    try:
+        samples = campaign.samples(cell, trial, ("edge", "sequence", "publish_ns", "phase", "outcome"))
+    except CampaignError:
+        rows = campaign.cells.filter(
+            (pl.col("cell") == cell) & (pl.col("trial") == trial) & pl.col("edge").is_in(edges)
+        )
+        return int(rows["n"].sum())
+    edge = pl.col("edge").cast(pl.String)
+    arrived = samples.filter(
+        edge.is_in(edges)
+        & (pl.col("phase").cast(pl.String) == "measure")
+        & (pl.col("outcome").cast(pl.String) == "delivered")
+    )
+    sender = edge.str.split("→").list.first()
+    return arrived.select(sender.alias("sender"), "sequence", "publish_ns").n_unique()
 
 
 def _process(

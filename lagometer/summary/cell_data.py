@@ -179,9 +179,9 @@ class Joined(Model):
 class Feasible(Model):
     """What was possible with one payload.
 
-    `verdict`: `possible`, `late`, `lossy`, `halt`, `configuration` or `size`. `why`: the figure or reason for
-    it; empty if possible. `initial_loss`: whether a subscriber missed messages before its first one in any
-    trial; null if none arrived.
+    `verdict`: `possible`, `late`, `lossy`, `halt`, `failed`, `configuration` or `size`. `why`: the figure or
+    reason for it; empty if possible. `initial_loss`: whether a subscriber missed messages before its first
+    one in any trial; null if none arrived.
     """
 
     cell: str

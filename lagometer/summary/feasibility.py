@@ -3,8 +3,9 @@
 
 Only for a study with a deadline. `late`: more than 1 % of the deadlines were missed. `lossy`: more than 0.1 %
 of the messages did not arrive. `halt`: nothing arrived, or less than half. `size` and `configuration`: the
-cell can't exist, because of its payload or for another reason, which is given. Anything not installed here
-has no verdict.
+cell can't exist, because of its payload or for another reason, which is given. `failed`: its trials failed,
+though messages arrived. Anything not installed here or not measured yet has no verdict, and neither has a
+cell whose trials failed because of the machine.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from lagometer.stats.verdict.validity import is_saturated
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.cell_data import Feasibility, Feasible
@@ -28,6 +30,13 @@ OF_SIZE = ("carries at most", "the type ", "a payload of")  # in reasons about t
 # In reasons that say nothing about what the middleware can do.
 OF_ELSE = re.compile(
     r"(needs|left out|every topic|variant) |.*(not found|not built|not installed|is missing)"
+)
+# Reasons of failed trials that say nothing about it, either.
+OF_MACHINE = (
+    *("agent-lost", "capture-died", "capture-lost", "clock-inconsistent", "clock-stepped", "device-differs"),
+    *("device-failed", "interference-died", "internal", "launch-failed", "link-differs", "link-failed"),
+    *("link-not-crossed", "realtime-throttled", "recorder-full", "records-inconsistent"),
+    *("scheduling-refused", "tuning-failed"),
 )
 
 
@@ -43,7 +52,9 @@ def feasibility(campaign: Campaign) -> list[Feasibility]:
     rows, initial = _rows(campaign), _initial_loss(campaign)
     for cell in campaign.manifest.get("cells", []):
         name = str(cell["id"])
-        _add(by_series, name, labels, *_measured(rows.get(name, [])), initial.get(name))
+        verdict, why = _measured(rows.get(name, []))
+        if verdict:
+            _add(by_series, name, labels, verdict, why, initial.get(name))
     for exclusion in campaign.manifest.get("excluded", []):
         reason = str(exclusion["reason"])
         if not OF_ELSE.match(reason):
@@ -93,9 +104,22 @@ def _initial_loss(campaign: Campaign) -> dict[str, bool]:
     return {str(cell): count > 0 for cell, count in maxima.iter_rows()}
 
 
+def _is_of_machine(row: Mapping[str, Any]) -> bool:
+    reasons = row["reasons"] or ()
+    return bool(reasons) and all(reason.partition(":")[0] in OF_MACHINE for reason in reasons)
+
+
 def _measured(rows: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
-    """The verdict on a cell's trials, and why."""
-    trials = list(rows)
+    """The verdict on a cell's trials, and why; empty if they tell nothing about what is possible."""
+    trials = [row for row in rows if not _is_of_machine(row)]
+    if not trials:
+        return "", ""
+    counted = [row for row in trials if row["valid"] or is_saturated(row["reasons"] or ())]
+    if not counted and any(row["n"] for row in trials):
+        return "failed", next(
+            (reason for row in trials for reason in row["reasons"] or ()), "no trial is valid"
+        )
+    trials = counted or trials
     delivered = sum(row["n"] or 0 for row in trials)
     missing = sum(row[name] or 0 for row in trials for name in LOSSES)
     if not delivered:

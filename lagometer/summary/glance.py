@@ -175,7 +175,9 @@ def _reasons(
             reasons.setdefault(failure.cell, []).extend(failure.reasons)
     for cell, row in summaries.items():
         if row.latency_p50_ns is None and row.sent and cell not in reasons:
-            reasons[cell] = [f"{row.n:,} of {row.sent:,} messages arrived, so that there is no median"]
+            unknown = [text for text in row.warnings if text.startswith("clock-unknown:")]
+            arrived = f"{row.n:,} of {row.sent:,} messages arrived, so that there is no median"
+            reasons[cell] = unknown or [arrived]
     return reasons
 
 

@@ -13,13 +13,14 @@ WORD = "queue-builds-up"
 
 
 def queues(campaign: Campaign) -> list[Queue]:
-    """For each cell whose valid trials have the warning, end to end; the fastest growing first."""
+    """For each cell whose valid trials have the warning, end to end; the fastest growing first. A trial's
+    warnings stand in all of its rows, also if the queue is on one edge alone."""
     if "response_growth_ns_per_s" not in campaign.cells.columns:
         return []
     by_cell: dict[str, list[tuple[float | None, list[str]]]] = {}
     for row in campaign.cells.filter("valid").iter_rows(named=True):
         if row["edge"] == END_TO_END:
-            warnings = [text for text in row["warnings"] or [] if text.startswith(f"{WORD}:")]
+            warnings = [text for text in row["warnings"] or [] if text.startswith(f"{WORD}: {END_TO_END},")]
             by_cell.setdefault(row["cell"], []).append((row["response_growth_ns_per_s"], warnings))
     result = []
     for cell, trials in by_cell.items():

@@ -45,11 +45,12 @@ def control(campaign: Campaign) -> Control | None:
         return None
     begin = min(moments)
     load = _load(lines, begin)
-    trials = [] if part is None else _control_trials(part, begin)
-    if not trials and not load:
+    cells = [] if part is None else part.cells["cell"].unique(maintain_order=True).to_list()
+    # Merged campaigns have one of each machine: together they would tell nothing about any of them.
+    trials = _control_trials(part, begin) if part is not None and len(cells) == 1 else []
+    if not cells and not load:
         return None
-    cell = "" if part is None or part.cells.is_empty() else str(part.cells["cell"][0])
-    return Control(cell=cell, trials=trials, spread=_range(trials), load=load)
+    return Control(cells=[str(cell) for cell in cells], trials=trials, spread=_range(trials), load=load)
 
 
 def _range(trials: Sequence[ControlTrial]) -> ControlRange | None:
@@ -117,7 +118,18 @@ def _load(lines: Iterable[Json], begin: float) -> list[Load]:
         points.append(Load(time_s=moment - begin, busy_share=shares[0], stolen_share=shares[1]))
     points.sort(key=lambda point: point.time_s)
     step = -(-len(points) // limits.LOAD_POINTS_MAX) if points else 1
-    return points[::step]
+    return [_most(points[place : place + step]) for place in range(0, len(points), step)]
+
+
+def _most(neighbours: Sequence[Load]) -> Load:
+    """Of too many trials to show each: the most in neighbouring ones."""
+    return Load(
+        time_s=neighbours[0].time_s,
+        busy_share=max((each.busy_share for each in neighbours if each.busy_share is not None), default=None),
+        stolen_share=max(
+            (each.stolen_share for each in neighbours if each.stolen_share is not None), default=None
+        ),
+    )
 
 
 def long_trials(campaign: Campaign, summaries: Sequence[Row]) -> list[LongTrial]:

@@ -22,7 +22,8 @@ class ControlTrial(Model):
 
 class Load(Model):
     """What the machine did during a trial: the share of all CPUs' time that was used (including the trial's
-    own), and the share that a hypervisor gave to others. `time_s` counts from the campaign's first trial.
+    own), and the share that a hypervisor gave to others. `time_s` counts from the campaign's first trial. Of
+    many trials, neighbours stand together, with the most of each share.
     """
 
     time_s: float
@@ -46,10 +47,10 @@ class ControlRange(Model):
 
 class Control(Model):
     """The control cell over the campaign, and the machine's load in all trials. `spread` is null if no valid
-    trial of the control has a p50.
+    trial of the control has a p50. Merged campaigns have a control of each machine: then `trials` is empty.
     """
 
-    cell: str
+    cells: list[str]
     trials: list[ControlTrial]
     spread: ControlRange | None
     load: list[Load]

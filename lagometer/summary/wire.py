@@ -130,7 +130,7 @@ def _against_theory(
     if theoretical is None or not measure_ns:
         return figures
     figures["ideal_bytes_per_s"], figures["theoretical_bytes_per_s"] = network.ideal_bytes_per_s, theoretical
-    across = _busier_way(edges) * payload_bytes * NS_PER_S / measure_ns
+    across = _busier_way(edges, _is_between_hosts(cell)) * payload_bytes * NS_PER_S / measure_ns
     figures["link_goodput_bytes_per_s"], figures["theoretical_share"] = across, across / theoretical
     return figures
 
@@ -144,19 +144,23 @@ def _network(campaign: Campaign, cell: Cell) -> Network:
         )  # otherwise there is no single rate
         overhead_bytes = int(profile.get("frame_overhead_bytes") or 0)
         return Network(int(profile["mtu_bytes"]), rate_bps, overhead_bytes)
-    between_hosts = "+" in (cell.factors.get("hosts") or "")
-    return Network(ETHERNET_MTU_BYTES if between_hosts else LOOPBACK_MTU_BYTES)
+    return Network(ETHERNET_MTU_BYTES if _is_between_hosts(cell) else LOOPBACK_MTU_BYTES)
 
 
-def _busier_way(edges: Sequence[Mapping[str, Any]]) -> int:
-    """How many taken messages crossed the link in the busier direction. A loopback has only one direction."""
+def _is_between_hosts(cell: Cell) -> bool:
+    return "+" in (cell.factors.get("hosts") or "")
+
+
+def _busier_way(edges: Sequence[Mapping[str, Any]], between_hosts: bool) -> int:
+    """How many taken messages crossed the link in the busier direction. Between hosts, what stays on one does
+    not cross it; the link of a single host is its loopback, which has one direction and carries everything.
+    """
+    if not between_hosts:
+        return sum(int(edge["n"]) for edge in edges)
     ways: dict[str, int] = {}
     for edge in edges:
-        sender, receiver = edge.get("sender_host"), edge.get("receiver_host")
-        if sender is None or receiver is None:
-            sender, receiver = "here", "there"
-        if sender != receiver:
-            ways[sender] = ways.get(sender, 0) + edge["n"]
+        if edge["sender_host"] != edge["receiver_host"]:
+            ways[edge["sender_host"]] = ways.get(edge["sender_host"], 0) + edge["n"]
     return max(ways.values(), default=0)
 
 

@@ -86,7 +86,7 @@ function drawControl(control: Control, end: number, parent: HTMLElement): Chart 
   const range = `from ${durationText(Math.min(...values))} to ${durationText(Math.max(...values))}`;
   const blocks = `${String(trials.length)} blocks`;
   return drawChart(parent, {
-    description: `p50 of the control cell ${control.cell} before each of ${blocks}: ${range}.`,
+    description: `p50 of the control cell ${control.cells.join(", ")} before each of ${blocks}: ${range}.`,
     data: [trials.map((each) => each.time_s), values],
     series: [{}, { paths: () => null, points: { show: false } }],
     x: timeAxis(end),
@@ -160,13 +160,15 @@ function drawLoad(load: Load[], end: number, parent: HTMLElement): Chart | null 
 }
 
 function lead(control: Control): string {
-  const { spread } = control;
+  const { cells, spread } = control;
+  if (cells.length > 1)
+    return "The control was measured on several machines; see the report of each campaign before it was merged.";
   if (spread === null) return "This campaign has no control cell; the machine's load is shown below.";
   const change = (100 * (spread.p50_last_ns - spread.p50_first_ns)) / spread.p50_first_ns;
   const range = `${durationText(spread.p50_min_ns)} to ${durationText(spread.p50_max_ns)}`;
   const changeText = `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %`;
   return (
-    `${control.cell}: p50 ${range} over ${String(spread.blocks)} blocks; ` +
+    `${cells.join(", ")}: p50 ${range} over ${String(spread.blocks)} blocks; ` +
     `the last block ${changeText} compared with the first.`
   );
 }

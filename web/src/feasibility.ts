@@ -28,7 +28,7 @@ export function feasibilitySection(report: Report): HTMLElement | null {
   const heads = ["cells", ...sizes.map(sizeText)];
   const said =
     "late: more than 1 % of the deadlines were missed. lossy: more than 0.1 % of the messages did not " +
-    "come. halt: nothing came, or less than half. configuration, size: such a cell can't exist; the " +
+    "come. halt: nothing came, or less than half. failed: no trial is valid. configuration, size: such a cell can't exist; the " +
     "reason is under the pointer and among the excluded combinations. *: a subscriber missed messages " +
     "before its first one (initial loss).";
   return section(

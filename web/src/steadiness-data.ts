@@ -18,7 +18,8 @@ export interface ControlTrial {
 
 /**
  * What the machine did during a trial: the share of all CPUs' time that was used (including the trial's
- * own), and the share that a hypervisor gave to others. `time_s` counts from the campaign's first trial.
+ * own), and the share that a hypervisor gave to others. `time_s` counts from the campaign's first trial. Of
+ * many trials, neighbours stand together, with the most of each share.
  */
 export interface Load {
   time_s: number;
@@ -42,10 +43,10 @@ export interface ControlRange {
 
 /**
  * The control cell over the campaign, and the machine's load in all trials. `spread` is null if no valid
- * trial of the control has a p50.
+ * trial of the control has a p50. Merged campaigns have a control of each machine: then `trials` is empty.
  */
 export interface Control {
-  cell: string;
+  cells: string[];
   trials: ControlTrial[];
   spread: ControlRange | null;
   load: Load[];

@@ -257,7 +257,8 @@ function clockBound(row: Row, column: Column, value: number): HTMLElement | null
 /** Below p50: that a queue builds up, so that the figure depends on the trial's length. */
 function growth(row: Row, column: Column, context: Context): HTMLElement | null {
   if (column.id !== "latency_p50_ns" || row.edge !== END_TO_END) return null;
-  const own = row.trial === null || row.warnings.some((each) => each.startsWith("queue-builds-up"));
+  const own =
+    row.trial === null || row.warnings.some((each) => each.startsWith(`queue-builds-up: ${END_TO_END},`));
   return own ? queueNote(context.model.report.queues, row.cell) : null;
 }
 

@@ -126,14 +126,20 @@ def render_beside(summary: Summary, console: Console) -> None:
 
 def _render_control(control: Control, console: Console) -> None:
     spread = control.spread
+    if len(control.cells) > 1:
+        console.print(
+            "\n[bold]control[/]: measured on several machines; see each campaign before it was merged",
+            soft_wrap=True,
+        )
     if spread is None:
         return
     first, last = duration_text(spread.p50_first_ns), duration_text(spread.p50_last_ns)
     ends = f"{first} in the first and {last} in the last"
     p50 = _range(spread.p50_min_ns, spread.p50_max_ns)
     cost = _range(spread.cpu_per_message_min_ns, spread.cpu_per_message_max_ns)
+    cell, blocks = control.cells[0], spread.blocks
     console.print(
-        f"\n[bold]control[/] {control.cell}: p50 {p50} over {spread.blocks} blocks, {ends}; CPU/msg {cost}",
+        f"\n[bold]control[/] {cell}: p50 {p50} over {blocks} blocks, {ends}; CPU/msg {cost}",
         soft_wrap=True,
     )
 

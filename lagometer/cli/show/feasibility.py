@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 STYLES = {"possible": "green", "late": "yellow", "lossy": "yellow"}
 MEANING = (
     "late: over 1 % of deadlines missed; lossy: over 0.1 % did not arrive; halt: nothing, or under half, "
-    "arrived; configuration, size: can't exist (the reasons are below); *: initial loss"
+    "arrived; failed: no trial is valid; configuration, size: can't exist (the reasons are below); "
+    "*: initial loss"
 )
 
 

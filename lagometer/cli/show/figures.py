@@ -90,8 +90,8 @@ GROWS = " ↗"  # next to a p50 that depends on the trial's length
 
 
 def grows(row: Row) -> bool:
-    """Whether a queue builds up in this trial."""
-    return any(text.startswith("queue-builds-up:") for text in row.get("warnings") or ())
+    """Whether a queue builds up on this edge, in this trial."""
+    return any(text.startswith(f"queue-builds-up: {row.get('edge')},") for text in row.get("warnings") or ())
 
 
 def within(row: Row) -> str:

@@ -389,10 +389,13 @@ def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:
 
 
 def _growing(campaign: Campaign, cell: str) -> int:
-    """In how many of a cell's valid trials a queue builds up."""
+    """In how many of a cell's valid trials a queue builds up end to end."""
     chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
     warnings = campaign.cells.filter(chosen)["warnings"].to_list()
-    return sum(any(text.startswith("queue-builds-up:") for text in texts or ()) for texts in warnings)
+    return sum(
+        any(text.startswith(f"queue-builds-up: {form.END_TO_END},") for text in texts or ())
+        for texts in warnings
+    )
 
 
 def _control(a: Campaign, b: Campaign, choice: Choice, refused: str | None) -> CellComparison | None:

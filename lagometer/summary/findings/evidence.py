@@ -178,6 +178,11 @@ class CellEvidence:
         sizes = [topic.get("payload_bytes") for topic in self.topics.values()]
         return max((size["max"] if isinstance(size, dict) else size for size in sizes if size), default=None)
 
+    def of_topics(self, name: str) -> object:
+        """What all topics have for a factor of theirs; None if they differ or nothing tells it."""
+        values = [topic.get(name) for topic in self.topics.values()] or [self.factors.get(name)]
+        return values[0] if all(value == values[0] for value in values) else None
+
     @property
     def transports(self) -> set[str]:
         """What carried the messages, as observed."""
@@ -226,7 +231,7 @@ def cells_of(
         factors = cell.get("factors")
         yield CellEvidence(
             cell=name,
-            factors={key: value for key, value in (factors or {}).items() if value is not None},
+            factors=_in_force(cell),
             trials=[
                 Trial(by_trial.get((name, int(line["trial"])), []), line) for line in lines.get(name, [])
             ],
@@ -246,6 +251,12 @@ def cells_of(
             emulated=_emulated(manifest.get("study") or {}, factors or {}),
             devices=_devices(manifest.get("study") or {}, factors or {}),
         )
+
+
+def _in_force(cell: Json) -> Json:
+    """The factors that the study sets, and the defaults of those that say what topics carry."""
+    named = {key: value for key, value in (cell.get("factors") or {}).items() if value is not None}
+    return {**(cell.get("defaults") or {}), **named}
 
 
 def _emulated(study: Json, factors: Json) -> list[str]:

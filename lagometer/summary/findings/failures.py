@@ -112,7 +112,7 @@ def _nothing_received(cell: CellEvidence) -> Iterator[Said]:
             "man 7 udp; Cyclone DDS, issue 294",
         )
         return
-    numbers = [f"{sum(trial.count('sent') for trial in trials):,} messages were sent"]
+    numbers = [f"{sum(_sent_for_nothing(trial) for trial in trials):,} messages were sent"]
     first, *others = trials[0].reasons("nothing-received")
     numbers.append(f"{first or 'on all edges'}{f' and {len(others)} more' if others else ''}")
     if all(trial.watched for trial in trials):
@@ -128,6 +128,13 @@ def _nothing_received(cell: CellEvidence) -> Iterator[Said]:
         "try a payload below 1 KB, then double it",
         "docs/methodology/validity.md",
     )
+
+
+def _sent_for_nothing(trial: Trial) -> int:
+    """How many messages were sent on the edges that delivered none; on all of them if no edge is named."""
+    named = set(trial.reasons("nothing-received"))
+    rows = [row for row in trial.rows if row.get("edge") in named]
+    return sum(int(row.get("sent") or 0) for row in rows) if rows else trial.count("sent")
 
 
 def _never_met(cell: CellEvidence) -> Iterator[Said]:

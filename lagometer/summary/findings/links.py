@@ -191,7 +191,7 @@ def _burst(cell: CellEvidence, trial: Trial) -> tuple[str, float, int] | None:
         least, most, rate_hz = (
             row.get(name) for name in ("latency_min_ns", "latency_max_ns", "rate_intended_hz")
         )
-        reliable = cell.factors.get("reliability") == "reliable" and not row.get("reordered")
+        reliable = cell.of_topics("reliability") == "reliable" and not row.get("reordered")
         if ARROW not in str(row.get("edge")) or not reliable or not (least and most and rate_hz):
             continue
         late_ns = float(most) - float(least) - JITTERS * asked.get("jitter_ns", 0.0)

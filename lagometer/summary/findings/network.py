@@ -64,9 +64,12 @@ def _what_became(cell: CellEvidence, trials: list[Trial]) -> str:
         return "no message arrived whole"
     if _lost(trials):
         return "messages never arrived"
-    if cell.factors.get("reliability") == "best_effort":
+    reliability = cell.of_topics("reliability")
+    if reliability == "best_effort":
         return "no message was lost, so they were none of the measure phase's"
-    return "no message was lost, so they were sent again, which takes time"
+    if reliability == "reliable":
+        return "no message was lost, so they were sent again, which takes time"
+    return "no message was lost: they were sent again, or were none of the measure phase's"
 
 
 def _lost(trials: list[Trial]) -> int:
@@ -82,7 +85,7 @@ def _sent_again(cell: CellEvidence, trials: list[Trial]) -> str | None:
     ]
     if resent:
         return f"{sum(resent):,} messages or fragments sent again (captured packets)"
-    if _lost(trials) or cell.factors.get("reliability") == "best_effort":
+    if _lost(trials) or cell.of_topics("reliability") == "best_effort":
         return None
     if any(trial.figure("wire_packets") for trial in trials):
         return "how many were sent again neither the middleware nor the captured packets tell"

@@ -178,16 +178,22 @@ def _counted(cell: CellEvidence, counted: Counted, trials: Sequence[Trial]) -> I
     if not trials:
         return
     lifespans = [warning.partition(LIFESPAN)[2] for warning in trials[0].warnings(counted.column)]
-    depth = cell.factors.get("depth")
     number = counted.number.format(
         count=f"{sum(trial.count(counted.column) for trial in trials):,}",
         sent=f"{sum(trial.count('sent') for trial in trials):,}",
         lost=f"{sum(trial.count('lost') for trial in trials):,}",
         frames=f"{sum(trial.frames_dropped_by_link for trial in trials):,}",
-        depth=f"depth {depth}" if depth is not None else "the adapter's own depth",
+        depth=_depth(cell),
         lifespan=lifespans[0] if lifespans else "",
     )
     yield Said(counted.kind, len(trials), counted.what, number, counted.fix, counted.source)
+
+
+def _depth(cell: CellEvidence) -> str:
+    depth = cell.of_topics("depth")
+    if cell.of_topics("history") == "keep_all":
+        return "`history: keep_all`"
+    return f"depth {depth}" if depth is not None else "depths that differ or are not known"
 
 
 def _cut_off(cell: CellEvidence) -> Iterator[Said]:

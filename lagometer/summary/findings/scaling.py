@@ -56,9 +56,10 @@ def scaling(
 def _end(
     ordered: Sequence[tuple[int, CellEvidence]], log_of: Callable[[Json], str]
 ) -> Iterator[tuple[CellEvidence, Said]]:
-    """The first size at which workers die, hang, stay unmatched or get nothing, while smaller ones are valid,
-    and why."""
-    ended = [(nodes, cell, endings) for nodes, cell in ordered if (endings := _ends(cell))]
+    """The first size at which workers die, hang, stay unmatched or get nothing, while smaller ones are valid
+    and no larger one is free of that, and why."""
+    fine = max((nodes for nodes, cell in ordered if cell.valid and not _ends(cell)), default=0)
+    ended = [(nodes, cell, ends) for nodes, cell in ordered if nodes > fine and (ends := _ends(cell))]
     if not ended:
         return
     nodes, cell, ends = ended[0]

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
 
-from lagometer.summary.findings.evidence import CellEvidence, Said
+from lagometer.store.format import ARROW
+from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
 from lagometer.units import duration_text
 
 BLOCKED_SHARE_MIN = 0.5  # of the period: the rest does not suffice for a second such call
@@ -23,20 +26,47 @@ def sending(cell: CellEvidence) -> Iterator[Said]:
     yield from _late(cell)
 
 
-def _period_ns(cell: CellEvidence) -> float | None:
-    rate_hz = cell.factors.get("rate_hz")
-    return 1e9 / rate_hz if isinstance(rate_hz, (int, float)) and rate_hz > 0 else None
+@dataclass(frozen=True)
+class _Blocked:
+    """How long the call that publishes takes on one edge, and the time between two messages there."""
+
+    blocked_ns: float
+    period_ns: float
+
+    @property
+    def share(self) -> float:
+        return self.blocked_ns / self.period_ns
+
+    def __str__(self) -> str:
+        return (
+            f"{duration_text(self.blocked_ns)} in the call, a message every {duration_text(self.period_ns)}"
+        )
+
+
+def _most_blocked(trial: Trial, sender: str = "") -> _Blocked | None:
+    """Of the edge whose call takes the largest share of its own period, perhaps of one sender alone; a sender
+    without a timer has the rate that it reached. None if no edge tells both."""
+    known = []
+    for row in trial.rows:
+        rate_hz = row.get("rate_intended_hz") or row.get("rate_achieved_hz")
+        of_sender = str(row.get("edge")).startswith(f"{sender}{ARROW}" if sender else "")
+        if ARROW in str(row.get("edge")) and of_sender and rate_hz and row.get("blocked_p50_ns") is not None:
+            known.append(_Blocked(float(row["blocked_p50_ns"]), 1e9 / float(rate_hz)))
+    return max(known, key=lambda each: each.share, default=None)
 
 
 def _publish_blocks(cell: CellEvidence) -> Iterator[Said]:
-    period_ns, blocked_ns = _period_ns(cell), cell.middle("blocked_p50_ns")
-    if period_ns is None or blocked_ns is None or blocked_ns < BLOCKED_SHARE_MIN * period_ns:
+    blocked = [most for trial in cell.valid if (most := _most_blocked(trial)) is not None]
+    if not blocked or len(blocked) < len(cell.valid):
         return
+    if median(most.share for most in blocked) < BLOCKED_SHARE_MIN:
+        return
+    middle = sorted(blocked, key=lambda most: most.share)[len(blocked) // 2]
     yield Said(
         "publish-blocks",
         len(cell.valid),
         "the call that publishes takes a large part of the time between two messages",
-        f"median {duration_text(blocked_ns)} in the call, a message every {duration_text(period_ns)}",
+        f"median {middle}",
         "publish asynchronously where the middleware can, make messages smaller, or lower the rate",
         "docs/methodology/stamps.md",
     )
@@ -46,12 +76,17 @@ def _rate_missed(cell: CellEvidence) -> Iterator[Said]:
     trials = [trial for trial in cell.trials if trial.reasons("rate-missed")]
     if not trials:
         return
-    blocked_ns = max((value for trial in trials if (value := trial.figure("blocked_p50_ns"))), default=None)
-    period_ns = _period_ns(cell)
-    busy = blocked_ns is not None and period_ns is not None and blocked_ns >= BLOCKED_SHARE_MIN * period_ns
+    slowest = [
+        most
+        for trial in trials
+        for reason in trial.reasons("rate-missed")
+        if (most := _most_blocked(trial, reason.partition(" ")[0])) is not None
+    ]
+    worst = max(slowest, key=lambda most: most.share, default=None)
+    busy = worst is not None and worst.share >= BLOCKED_SHARE_MIN
     number = trials[0].reasons("rate-missed")[0]
-    if busy and blocked_ns is not None and period_ns is not None:
-        number += f"; {duration_text(blocked_ns)} in the call, a message every {duration_text(period_ns)}"
+    if busy:
+        number += f"; {worst}"
     yield Said(
         "rate-beyond-the-sender",
         len(trials),

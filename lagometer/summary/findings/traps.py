@@ -31,7 +31,7 @@ _ORDERED: dict[str, Callable[[float, float], bool]] = {
 
 def traps(cell: CellEvidence, declared: Mapping[str, Any]) -> Iterator[Said]:
     """The traps of the cell's adapters (`manifest.traps`) whose conditions all hold."""
-    for adapter in dict.fromkeys(cell.adapter.split("+")):
+    for adapter in cell.adapters:
         for trap in declared.get(adapter) or []:
             if cell.trials and all(holds(cell, adapter, condition) for condition in trap["when"]):
                 yield Said(

@@ -91,6 +91,19 @@ def test_what_lies_beside_the_samples_goes_along(tmp_path: Path, folder: str) ->
         assert path.read_bytes() == bytes([number])
 
 
+def test_what_the_manifest_says_of_a_cell_goes_along(tmp_path: Path) -> None:
+    campaign = copy(tmp_path / "one")
+    path = campaign.directory / form.MANIFEST
+    manifest = json.loads(path.read_text())
+    said = {"topics": {"a": {"payload_bytes": 4}}, "bridges": {"relay": "relay"}, "forwarding": [["a", "b"]]}
+    for cell in manifest["cells"]:
+        cell |= {**said, "bridge": {"name": "toy"}, "defaults": {"depth": 16}}
+    path.write_text(json.dumps(manifest))
+    merge([open_campaign(campaign.directory)], tmp_path / "merged")
+    for cell in open_campaign(tmp_path / "merged").manifest["cells"]:
+        assert {**said, "bridge": {"name": "toy"}, "defaults": {"depth": 16}}.items() <= cell.items()
+
+
 def test_machines_become_a_factor(tmp_path: Path) -> None:
     one = open_campaign(GOLDEN)
     two = copy(tmp_path / "two", machine_id="ffffeeeeddddcccc", hostname="beta", memory_bytes=1)

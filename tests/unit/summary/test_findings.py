@@ -27,7 +27,7 @@ def test_each_kind_says_the_number_and_a_fix(kind: str, number: str, given: dict
     if kind == "publish-blocks":  # a figure of every valid trial
         for trial in cell.trials:
             for row in trial.rows:
-                row["blocked_p50_ns"] = 6e6  # type: ignore[index]
+                row.update({"blocked_p50_ns": 6e6, "rate_intended_hz": 100.0})  # type: ignore[attr-defined]
     found = said_of(cell)
     assert kind in found, f"found {sorted(found)}"
     assert number in found[kind].number
@@ -88,13 +88,64 @@ def test_what_was_sent_again_is_counted_or_said_to_be_unknown() -> None:
     assert "1,234 messages or fragments sent again (captured packets)" in said(counted).number
     for unknown in (row, row | {"wire_data": 0, "wire_resent": 0}):
         assert "how many were sent again the middleware doesn't report" in said(unknown).number
-        assert "no message was lost, so they were sent again" in said(unknown).what
+        assert "so they were sent again" in said(unknown, reliability="reliable").what
+        assert "they were sent again, or were none of the measure phase's" in said(unknown).what
     packets = row | {"wire_packets": 5000}
     for hidden in ({"wire_data": 900, "wire_resent": None}, {"wire_data": None, "wire_resent": None}):
         assert "neither the middleware nor the captured packets tell" in said(packets | hidden).number
     best_effort = said(row, reliability="best_effort")
     assert "sent again" not in best_effort.what + best_effort.number
     assert "sent again" not in said(DROPS).number
+
+
+def test_what_the_study_does_not_set_has_its_default() -> None:
+    """The manifest says which; a topic may have its own."""
+
+    def what(cell: dict[str, Any]) -> str:
+        rows = [{"cell": "c", "trial": 0, "edge": "source→sink", "n": 100, "sent": 100, "overwritten": 10}]
+        rows[0] |= {"kernel_udp_receive_buffer_errors": 5}
+        line = {"cell": "c", "trial": 0, "valid": True, "reasons": [], "warnings": []}
+        manifest = {"cells": [{"id": "c", "factors": {"adapter": "fastdds", "depth": None}, **cell}]}
+        (evidence,) = cells_of(manifest, {}, rows, [line])
+        found = said_of(evidence)
+        return f"{found['receive-buffer-overflow'].what}; {found['queue-overwrote'].number}"
+
+    defaults = {"reliability": "best_effort", "history": "keep_last", "depth": 16}
+    assert "none of the measure phase's; 10 of 100 messages at depth 16" in what({"defaults": defaults})
+    topics = {"a": {"reliability": "reliable", "depth": 3}, "b": {"reliability": "reliable", "depth": 4}}
+    both = what({"defaults": defaults, "topics": topics})
+    assert "so they were sent again" in both and "depths that differ" in both
+
+
+def test_the_call_that_publishes_is_held_against_the_period_of_its_own_edge() -> None:
+    def found(*edges: tuple[str, float, float], reasons: tuple[str, ...] = ()) -> dict[str, Said]:
+        rows = [
+            {"cell": "c", "trial": 0, "edge": edge, "blocked_p50_ns": blocked_ns, "rate_intended_hz": rate_hz}
+            for edge, blocked_ns, rate_hz in edges
+        ]
+        line = {"cell": "c", "trial": 0, "valid": not reasons, "reasons": list(reasons), "warnings": []}
+        (cell,) = cells_of({"cells": [{"id": "c", "factors": {"rate_hz": 1000.0}}]}, {}, rows, [line])
+        return said_of(cell)
+
+    imu = ("imu→ekf", 5e3, 1000.0)
+    assert found(("camera→detector", 8e5, 10.0), imu) == {}
+    slow = ("camera→detector", 7e7, 10.0)
+    assert "70.0 ms in the call, a message every 100 ms" in found(slow, imu)["publish-blocks"].number
+    late = found(slow, imu, reasons=("rate-missed: imu published 9 of 10 messages",))
+    assert "its thread did not get to run" in late["rate-beyond-the-sender"].what
+    late = found(slow, imu, reasons=("rate-missed: camera published 9 of 10 messages",))
+    assert "the call that publishes took too long" in late["rate-beyond-the-sender"].what
+
+
+def test_what_was_sent_for_nothing_is_that_of_the_edges_without_a_message() -> None:
+    rows = [
+        {"cell": "c", "trial": 0, "edge": edge, "n": n, "sent": sent}
+        for edge, n, sent in (("camera→detector", 0, 10), ("imu→ekf", 5000, 5000))
+    ]
+    line = {"cell": "c", "trial": 0, "valid": False, "warnings": []}
+    line["reasons"] = ["nothing-received: camera→detector"]
+    (cell,) = cells_of({"cells": [{"id": "c", "factors": {}}]}, {}, rows, [line])
+    assert said_of(cell)["nothing-received"].number.startswith("10 messages were sent; camera→detector")
 
 
 def test_what_overlapping_ways_could_not_pass_on_is_counted_once() -> None:
@@ -182,6 +233,13 @@ def test_of_topics_with_payloads_of_their_own_the_largest_is_held_against_the_se
     small = {"pose": sizes["pose"]}
     cell = cell_with({"transport": "shared-memory"}, factors={"payload_bytes": None}, topics=small)
     assert "payload-exceeds-segment" not in trapped(cell)
+
+
+@pytest.mark.parametrize("adapter", ["zeromq", "zeromq+nng", "nng,zeromq"])
+def test_a_trap_counts_for_each_adapter_of_the_topics(adapter: str) -> None:
+    trap = {"kind": "k", "when": ["factor.depth = 1"], "what": "w", "number": "n", "fix": "f", "source": "s"}
+    cell = cell_with(factors={"adapter": adapter})
+    assert [said.kind for said in traps(cell, {"zeromq": [trap]})] == ["k"]
 
 
 def test_a_payload_above_the_segment_is_a_trap_of_shared_memory_alone() -> None:

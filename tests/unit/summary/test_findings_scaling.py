@@ -77,6 +77,18 @@ def test_the_first_size_at_which_workers_end_is_named_with_the_last_that_was_val
     assert found(given[1:]) == [], "nothing was valid: it may be anything"
 
 
+def test_a_size_is_not_too_large_while_larger_ones_are_fine() -> None:
+    listed, journal = [], []
+    for nodes, bad in ((2, 0), (4, 1), (8, 0), (16, 0)):
+        cell = f"pipeline-{nodes}"
+        listed.append({"id": cell, "factors": {"adapter": "a", "workload": cell}})
+        for trial in range(5):
+            reasons = ["worker-died: relay-1"] if trial < bad else []
+            line = {"cell": cell, "trial": trial, "reasons": reasons, "warnings": []}
+            journal.append({**line, "valid": not reasons})
+    assert found(list(cells_of({"cells": listed}, {}, [], journal))) == []
+
+
 def sent(
     datagrams: dict[int, int], transport: str = "udp", private: bool = True, messages: int = 100
 ) -> list[CellEvidence]:

@@ -138,6 +138,19 @@ def test_of_a_program_each_process_has_a_row_without_a_stay(tmp_path: Path) -> N
     assert second.cpu_per_message_ns == 2 * first.cpu_per_message_ns
 
 
+def test_a_message_for_two_subscribers_passes_a_program_once(tmp_path: Path) -> None:
+    bridged(tmp_path, [LATENCIES_NS], None)
+    path = tmp_path / form.SAMPLES / f"{CELL}/bridge-toy" / "0.parquet"
+    samples = pl.read_parquet(path).with_columns(pl.col("edge").cast(pl.String))
+    other = samples.filter(pl.col("edge") == SECOND).with_columns(pl.lit(f"{SECOND}-2").alias("edge"))
+    pl.concat([samples, other]).with_columns(pl.col("edge").cast(pl.Categorical)).write_parquet(path)
+    manifest = json.loads((tmp_path / form.MANIFEST).read_text())
+    manifest["cells"][0]["bridge"]["edges"].append(f"{SECOND}-2")
+    (tmp_path / form.MANIFEST).write_text(json.dumps(manifest))
+    rows = bridges(open_campaign(tmp_path), [manifest["cells"][0]["id"]])
+    assert [row.passed_on for row in rows] == [len(LATENCIES_NS)] * 2
+
+
 def test_what_it_adds_is_the_difference_to_the_same_cell_without_it(tmp_path: Path) -> None:
     shorter_ns = [each // 2 for each in LATENCIES_NS]
     rows = bridged(tmp_path, [LATENCIES_NS], [shorter_ns])

@@ -22,6 +22,7 @@ def row(
     return {
         "cell": cell,
         "edge": "end-to-end",
+        "valid": not reasons,
         "n": n,
         "deadline_miss_share": late,
         "reasons": list(reasons),
@@ -73,6 +74,25 @@ def test_what_can_not_exist_is_by_size_or_by_configuration_and_what_is_not_here_
     assert found == {
         "udp/reliable": [(64, "possible"), (1024, "size")],
         "tcp/reliable": [(64, "configuration")],
+    }
+
+
+def test_trials_that_failed_make_nothing_possible_and_those_of_the_machine_tell_nothing() -> None:
+    """Nor does a cell that has not run yet: the manifest lists it from the start."""
+    rows = [
+        row("tcp/64B", reasons=("corrupted: 1000 messages",)),
+        row("nng/64B", reasons=("saturated: source published 9 of 10 messages",)),
+        row("lcm/64B", n=0, reasons=("agent-lost: base",)),
+        row("udp/64B", n=0, reasons=("agent-lost: base",)),
+        row("udp/64B"),
+    ]
+    given = campaign(rows)
+    given.manifest["cells"].append({"id": "shm/64B"})
+    found = {line.series: [(each.verdict, each.why) for each in line.payloads] for line in feasibility(given)}
+    assert found == {
+        "tcp": [("failed", "corrupted: 1000 messages")],
+        "nng": [("possible", "")],
+        "udp": [("possible", "")],
     }
 
 

@@ -70,6 +70,15 @@ def test_between_two_clocks_a_multiple_needs_an_interval() -> None:
         assert figure.latency_p50_ns == 50.0
 
 
+def test_without_the_offset_of_the_clocks_the_reason_is_not_that_messages_are_missing() -> None:
+    factors = dict([cell("tcp", 64), cell("zenoh", 64), cell("zenoh", 1024)])
+    warnings = ["clock-unknown: robot and base exchanged no time stamps, so there is no latency between them"]
+    rows = [summary("tcp/64", 10.0), summary("zenoh/64", 20.0)]
+    found = table(factors, [*rows, summary("zenoh/1024", None, n=1000, sent=1000, warnings=warnings)])
+    assert found is not None
+    assert [(each.cells, each.reasons) for each in found.missing] == [(["1024"], warnings)]
+
+
 def test_multiples_of_the_floor_have_the_interval_of_both_parts() -> None:
     factors = dict([cell("shm", 64), cell("zenoh", 64)])
     floor = [between("latency_p50_ns", 8.0, 12.5), between("latency_p99_ns", 30.0, 50.0)]

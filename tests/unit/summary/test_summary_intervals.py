@@ -201,7 +201,7 @@ def test_a_median_of_trials_is_that_of_those_that_know_it() -> None:
 def test_the_control_is_shown_over_time_with_the_load(report: Report, directory: Path) -> None:
     stored = pl.read_parquet(directory / "control" / "cells.parquet").sort("trial")
     control = report.control
-    assert control is not None and control.cell == stored["cell"][0]
+    assert control is not None and control.cells == [stored["cell"][0]]
     assert [each.block for each in control.trials] == list(range(SHAPE.control_blocks))
     assert [each.latency_p50_ns for each in control.trials] == stored["latency_p50_ns"].to_list()
     assert [each.time_s for each in control.trials] == sorted(each.time_s for each in control.trials)

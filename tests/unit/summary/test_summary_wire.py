@@ -102,6 +102,10 @@ def test_what_came_through_is_held_against_what_the_link_carries_at_most() -> No
         rows("a", 0, hosts=("robot", "robot"), **counts), links=links, link="slow", hosts="robot+base"
     )
     assert cell.link_goodput_bytes_per_s == 0
+    # The link of a single host is its loopback, which carries everything.
+    for hosts in ("here", "robot"):
+        (cell,) = found(rows("a", 0, hosts=(hosts, hosts), **counts), links=links, link="slow", hosts=hosts)
+        assert cell.link_goodput_bytes_per_s == 2000
     # A link that changes has no one rate; without a link there is none at all.
     changing = {"slow": {**LINK, "changes": [{"at_ns": 1}]}}
     for given in ({"links": changing, "link": "slow"}, {}):
