@@ -160,6 +160,8 @@ def _render_parts(explanation: Explanation, console: Console) -> None:
         table.add_row(f"{part.edge}: {part.what}", *figures)
     console.print()
     print_wide(table, console)
+    if len(explanation.parts) > 1 and all(part.share is None for part in explanation.parts):
+        console.print("these edges lie beside each other, so their parts have no share of the whole")
 
 
 def _render_scheduling(shares: Sequence[Sequence[CellScheduling]], console: Console) -> None:

@@ -98,14 +98,15 @@ class Packet:
 
 @dataclass
 class _Window:
-    """What is counted between two times. sealed, sealed_before: encrypted packets of unknown purpose in the
-    window, and before it."""
+    """What is counted between two times. rtps: packets with submessages; unclear: those among them whose
+    submessages can't be told apart; sealed: encrypted packets of unknown purpose; …_before: before that."""
 
     counts: Counter[str] = field(default_factory=Counter)
     rtps: int = 0
     unclear: int = 0
     sealed: int = 0
     sealed_before: int = 0
+    unclear_before: int = 0
 
 
 def wire_counts(outcome: TrialOutcome, encrypts: bool) -> tuple[dict[str, int], tuple[str, ...]]:
@@ -133,11 +134,10 @@ def wire_counts(outcome: TrialOutcome, encrypts: bool) -> tuple[dict[str, int], 
 
 def _hidden(window: _Window) -> Iterator[str]:
     """Yields the counts that a window can't tell: zeros there would look like figures."""
-    if window.rtps - window.unclear < TOLD_APART_SHARE * window.rtps:
-        yield "resent"
-    if window.sealed:
+    unclear = window.rtps - window.unclear < TOLD_APART_SHARE * window.rtps
+    if window.sealed or unclear:
         yield from BY_PURPOSE
-    if window.sealed_before:
+    if window.sealed_before or window.unclear_before:
         yield STARTUP
 
 
@@ -184,6 +184,7 @@ def counted(packets: Iterable[Packet], begin_ns: int, end_ns: int, encrypts: boo
         if packet.time_ns < begin_ns and kind == DISCOVERY:
             window.counts[STARTUP] += packet.size_bytes
         window.sealed_before += kind == SEALED and packet.time_ns < begin_ns
+        window.unclear_before += packet.submessages is None and packet.time_ns < begin_ns
         if not begin_ns <= packet.time_ns < end_ns:
             continue
         window.sealed += kind == SEALED
@@ -238,7 +239,8 @@ def _kind(packet: Packet) -> str:
 def packets_of(path: Path) -> Iterator[Packet]:
     """Yields the packets of a file in order. Raises `CaptureError`."""
     options = [word for name in FIELDS for word in ("-e", name)]
-    command = (PROGRAM, "-n", "-r", str(path), "-T", "fields", "-E", "separator=/t", *options)
+    # In two passes, so that a fragment knows the frame that completes its packet, which comes later.
+    command = (PROGRAM, "-2", "-n", "-r", str(path), "-T", "fields", "-E", "separator=/t", *options)
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -261,6 +263,9 @@ def packet_of(words: Sequence[str]) -> Packet:
     if len(words) != len(FIELDS):
         raise CaptureError(f"{PROGRAM} wrote {len(words)} fields of a packet instead of {len(FIELDS)}")
     fields = dict(zip(FIELDS, words, strict=True))
+    if "," in fields["ip.src"]:  # an error message of ICMP quotes a packet: nothing of that was sent again
+        fields |= {name: "" for name in FIELDS if name.startswith(("rtps.", "udp."))}
+        fields |= {name: fields[name].partition(",")[0] for name in ("ip.src", "ip.dst")}
     seconds, _, fraction = fields["frame.time_epoch"].partition(".")
     return Packet(
         number=int(fields["frame.number"]),

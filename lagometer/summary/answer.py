@@ -84,7 +84,7 @@ def _of_clocks(latency_p50_ns: float, bound_ns: float | None) -> Iterator[str]:
 def _remarks(lost_share: float | None, queue_builds_up: bool) -> list[str]:
     remarks = []
     if lost_share:
-        remarks.append(f"it lost {100.0 * lost_share:.2g} % of its messages")
+        remarks.append(f"{100.0 * lost_share:.2g} % of its messages did not arrive")
     if queue_builds_up:
         remarks.append("a queue builds up: this p50 depends on how long a trial is")
     return remarks

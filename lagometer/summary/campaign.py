@@ -15,7 +15,9 @@ from lagometer.units import factor_text, plain_text
 Json = Mapping[str, Any]
 
 
-_SIZE = re.compile(r"(?:pipeline|fanout|fanin)-([0-9]+)")
+_SIZE = re.compile(r"(pipeline|fanout|fanin)-([0-9]+)")
+# What the number in a built-in workload's name counts.
+_COUNTED = {"pipeline": "nodes", "fanout": "subscribers", "fanin": "publishers"}
 
 
 def campaign_head(manifest: Json, environment: Json) -> Campaign:
@@ -100,7 +102,7 @@ def _axes(values: Json) -> dict[str, float]:
         if isinstance(value := values.get(name), (int, float))
     }
     size = _SIZE.fullmatch(str(values.get("workload")))
-    return {**axes, "nodes": float(size[1])} if size is not None else axes
+    return {**axes, _COUNTED[size[1]]: float(size[2])} if size is not None else axes
 
 
 def factor_values(factors: Mapping[str, Json]) -> list[Factor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from lagometer.store.format import END_TO_END
+from lagometer.store.format import of_single_edges
 from lagometer.summary.cell_data import Daemons
 from lagometer.summary.cell_rows import median
 
@@ -19,8 +19,8 @@ def daemons(cells: pl.DataFrame) -> list[Daemons]:
     if "daemon_cpu_ns" not in cells.columns:
         return []
     edges = cells.filter(pl.col("valid") & pl.col("daemon_cpu_ns").is_not_null())
-    # A trial's own figures are the same on each of its edges; its messages are those of all edges.
-    delivered = pl.col("n").filter(pl.col("edge") != END_TO_END).sum()
+    # A trial's own figures are the same on each of its rows; its messages are those of all edges.
+    delivered = pl.col("n").filter(of_single_edges()).sum()
     by_trial = edges.group_by("cell", "trial", maintain_order=True)
     trials = by_trial.agg(pl.first(*_OF_TRIAL), delivered=delivered)
     share = pl.when(pl.col("delivered") > 0).then(pl.col("daemon_cpu_ns") / pl.col("delivered"))

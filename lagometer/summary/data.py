@@ -67,8 +67,9 @@ class Factor(Model):
 
 
 class Cell(Model):
-    """One point of the matrix. `factors` are text, as displayed. `axes`: the numeric ones, and `nodes` for a
-    built-in workload. `bare` marks a bare transport (the floor).
+    """One point of the matrix. `factors` are text, as displayed. `axes`: the numeric ones, and for a built-in
+    workload its `nodes` (pipeline), `subscribers` (fan-out) or `publishers` (fan-in). `bare` marks a bare
+    transport (the floor).
     """
 
     id: str
@@ -101,14 +102,15 @@ class Row(Model):
 
     Over trials, counts are summed, `max` is the largest, `min` the smallest. A quantile of latency or
     response time with an interval is the quantile of all valid trials (docs/methodology/intervals.md). Every
-    other figure is the median of the trials' figures (`lost_share`, lost over sent messages: their mean), and
+    other figure is the median of the trials' figures (`lost_share`: their mean), and
     null unless each valid trial has it. Only rows over trials have `intervals`. `floor_latency_p50_ns` is the
     smallest p50 among the bare transports with the same placement, dispatch, payload and touch; `floor_cell`
     names its cell. `stopped` is what ended the cell of an adaptive campaign: precision, time or trials.
     `trials_noisy` counts the valid trials that something external disturbed; `noise` says what.
     `clock_bound_ns` is how far off each latency and response time may be whose two ends have separate clocks
     (`clock_bound`: hard, narrow or ptp); null if they share one. `unreachable`, end to end: messages that
-    nobody was there to pass on, not among `sent`.
+    nobody was there to pass on, not among `sent`. `missing`: messages that did not arrive (lost, overwritten,
+    censored or rejected); `lost_share`: their share of all that were meant to be sent.
     """
 
     cell: str
@@ -121,6 +123,7 @@ class Row(Model):
     n: int
     sent: int | None
     lost: int | None
+    missing: int | None
     lost_share: float | None
     overwritten: int | None
     censored: int | None

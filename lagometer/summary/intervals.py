@@ -23,6 +23,7 @@ from lagometer.store.format import ESTIMATES
 from lagometer.store.reader import Campaign
 from lagometer.summary import limits
 from lagometer.summary.data import Interval, Row
+from lagometer.summary.rows import COUNTS, of_missing
 
 ALPHA = 1.0 - CONFIDENCE
 # Figures over trials that are not quantiles of all messages: their interval is that of a median of trials.
@@ -128,7 +129,9 @@ def with_intervals(summary: Row, trials: Iterable[Row], estimates: Mapping[Key, 
     intervals = list(estimated.intervals) if estimated is not None else []
     if len(valid) >= TRIALS_MIN:  # fewer have none
         ends = {name: median_interval([getattr(row, name) for row in valid]) for name in _OF_TRIALS}
-        ends["lost_share"] = loss_share_interval([(row.lost, row.sent) for row in valid])
+        ends["lost_share"] = loss_share_interval(
+            [of_missing(row.model_dump(include=COUNTS)) for row in valid]
+        )
         intervals += [between(name, *interval) for name, interval in ends.items() if interval is not None]
     figures |= {"intervals": intervals, "stopped": estimated.stopped if estimated is not None else None}
     return summary.model_copy(update=figures)

@@ -30,6 +30,9 @@ _FIGURES = (
     *("rate_intended_hz", "rate_achieved_hz", "cpu_per_message_ns", "overhead_s"),
 )
 _LOST_SHARE = "lost_share"
+_MISSING = "missing"
+_LOSSES = ("lost", "overwritten", "censored", "rejected")
+COUNTS = {"sent", *_LOSSES}
 
 
 def _number(value: object) -> float | None:
@@ -57,7 +60,8 @@ def trial_row(record: Mapping[str, object]) -> Row:
             "reasons": _texts(record.get("reasons")),
             "warnings": _texts(record.get("warnings")),
             "n": counts["n"] or 0,
-            _LOST_SHARE: _share(counts["lost"], counts["sent"]),
+            _MISSING: _sum(counts[name] for name in _LOSSES),
+            _LOST_SHARE: _share(*of_missing(counts)),
             "floor_cell": None,
             "floor_latency_p50_ns": None,
             "noise": _texts(record.get("noise")),
@@ -69,6 +73,18 @@ def trial_row(record: Mapping[str, object]) -> Row:
             "stopped": None,
         }
     )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """The sum of those that are known; None if none is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def of_missing(counts: Mapping[str, int | None]) -> tuple[int | None, int | None]:
+    """How many messages did not arrive, and of how many: rejected ones are not among those sent."""
+    sent = counts["sent"]
+    return _sum(counts[name] for name in _LOSSES), None if sent is None else sent + (counts["rejected"] or 0)
 
 
 def _share(part: int | None, whole: int | None) -> float | None:
@@ -92,7 +108,7 @@ def _combine(name: str, values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return None
-    if name in _SUMMED:
+    if name in (*_SUMMED, _MISSING):
         return sum(known)
     if name == _LOST_SHARE:
         return fmean(known)
@@ -107,7 +123,7 @@ def over_trials(rows: Sequence[Row]) -> Row:
     if len(valid) == len(rows) == 1:  # the usual case in a campaign of thousands of cells with one trial each
         sets = {name: sorted(set(getattr(valid[0], name))) for name in ("reasons", "warnings", "noise")}
         return valid[0].model_copy(update={"trial": None, "transport": valid[0].transport or None, **sets})
-    names = (*_SUMMED, *_FIGURES, _LOST_SHARE)
+    names = (*_SUMMED, _MISSING, *_FIGURES, _LOST_SHARE)
     figures = {name: _combine(name, [getattr(row, name) for row in valid]) for name in names}
     bounds = {row.clock_bound for row in valid}
     return Row.model_validate(

@@ -3,7 +3,9 @@
 
 import type { Model } from "./model";
 
-const AXES = ["rate_hz", "nodes", "payload_bytes", "depth"];
+/** What the number in a workload's name counts: of a pipeline, a fan-out, a fan-in. */
+export const SIZES = ["nodes", "subscribers", "publishers"];
+const AXES = ["rate_hz", ...SIZES, "payload_bytes", "depth"];
 export const P50 = "latency_p50_ns";
 export const MEAN = "latency_mean_ns";
 export const HALF = "half_round_trip_p50_ns";
@@ -16,9 +18,9 @@ export function axesOf(model: Model): string[] {
   return AXES.filter((axis) => values(axis).size > 1);
 }
 
-/** A factor's name in a cell; `nodes` stands for the workload. */
+/** A factor's name in a cell; the sizes stand for the workload. */
 export function factorOf(axis: string): string {
-  return axis === "nodes" ? "workload" : axis;
+  return SIZES.includes(axis) ? "workload" : axis;
 }
 
 /** The factors that can distinguish the lines: those with several values, except the axis itself. */

@@ -3,7 +3,7 @@
 // per payload, or over nodes per rate, as papers draw it; or by how much each line differs from one of them,
 // such as reliable from best effort. p50, or what a paper shows instead: the mean, or half a round trip.
 
-import { axesOf, factorOf, figuresOf, HALF, linesBy, MEAN, P50 } from "./axes";
+import { axesOf, factorOf, figuresOf, HALF, linesBy, MEAN, P50, SIZES } from "./axes";
 import { drawChart, logRange, type Chart, type TipLine } from "./chart";
 import type { Cell, Row } from "./data";
 import { choice, element, numbers, section } from "./dom";
@@ -129,7 +129,7 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     return element("span", { class: "name" }, mark, ` ${line.name} `);
   });
   parent.append(element("p", { class: "legend" }, `${factorLabel(state.by)}: `, ...legend));
-  const log = state.axis !== "nodes";
+  const log = !SIZES.includes(state.axis);
   const [first, last] = [places[0] ?? 0, places.at(-1) ?? 1];
   const room = Math.max(1, 0.05 * (last - first));
   const latency = IN_WORDS[state.figure] ?? "median latency";

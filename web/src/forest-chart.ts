@@ -38,6 +38,8 @@ interface Frame {
   left: number;
   right: number;
   x: (ratio: number) => number;
+  /** Whether a ratio lies beyond the end of the axis, on the left (0) or on the right (1). */
+  isBeyond: (ratio: number, side: number) => boolean;
 }
 
 function row(found: ComparedQuantity, y: number, frame: Frame): SVGElement[] {
@@ -70,7 +72,14 @@ function row(found: ComparedQuantity, y: number, frame: Frame): SVGElement[] {
   const interval = `${percentText(found.ratio)} (${lowText} … ${highText})`;
   const title = `${found.quantity}: ${interval}, ${found.verdict}`;
   const group = shape("g", { "data-quantity": found.quantity });
+  const signs = ["‹", "›"].filter((_, side) =>
+    [found.low, found.ratio, found.high].some((each) => each !== null && frame.isBeyond(each, side)),
+  );
   group.append(
+    ...signs.map((sign) => {
+      const [x, anchor] = sign === "‹" ? [frame.left - 1, "start"] : [frame.right + 8, "end"];
+      return shape("text", { x, y: y + 5, "text-anchor": anchor, fill: colour, "font-weight": 700 }, sign);
+    }),
     shape("title", {}, title),
     shape("line", { x1: low, x2: high, y1: y, y2: y, stroke: colour, "stroke-width": 2 }),
     shape("circle", marker),
@@ -88,6 +97,8 @@ export function forest(parent: HTMLElement, cells: ComparedCell[]): void {
     const share = Math.max(-1, Math.min(1, Math.log(ratio) / reach));
     return left + ((share + 1) / 2) * (right - left);
   };
+  const isBeyond = (ratio: number, side: number): boolean =>
+    side === 0 ? Math.log(ratio) < -reach : Math.log(ratio) > reach;
   const parts: SVGElement[] = [];
   let y = 18;
   for (const cell of cells) {
@@ -97,7 +108,7 @@ export function forest(parent: HTMLElement, cells: ComparedCell[]): void {
     parts.push(shape("text", { x: 0, y, fill: colours.ink, "font-weight": 600 }, short));
     for (const found of cell.quantities) {
       y += ROW;
-      parts.push(...row(found, y - 4, { left, right, x }));
+      parts.push(...row(found, y - 4, { left, right, x, isBeyond }));
     }
     y += ROW + GAP;
   }

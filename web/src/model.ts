@@ -91,8 +91,16 @@ export function ends(row: Row, figure: string): [number, number] | null {
   return known === null || known.low === null || known.high === null ? null : [known.low, known.high];
 }
 
-/** A row's floor as a factor, or null if none was measured. */
+/** Whether a trial only fell behind its schedule, in a study that keeps such trials. */
+export function isSaturated(row: Row): boolean {
+  return row.reasons.length > 0 && row.reasons.every((each) => each.startsWith("saturated:"));
+}
+
+/** A row's floor as a factor; null if none was measured, or if the offset of two clocks is in it without an
+ * interval that says how much. */
 export function floorRatio(row: Row): number | null {
+  if (row.clock_bound_ns !== null && row.clock_bound_ns > 0 && ends(row, "times_floor_p50") === null)
+    return null;
   if (row.latency_p50_ns === null || row.floor_latency_p50_ns === null || row.floor_latency_p50_ns === 0)
     return null;
   return row.latency_p50_ns / row.floor_latency_p50_ns;

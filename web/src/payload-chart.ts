@@ -130,8 +130,9 @@ function drawWhiskers(chart: uPlot, lines: Line[], payloads: number[]): void {
 
 /** A latency only describes what arrived, so what did not arrive is shown next to it. */
 export function lossText(row: Row): string {
-  if (row.lost === null || row.lost === 0) return "";
-  return `, ${countText(row.lost)} of ${countText(row.sent)} lost${intervalBeside(row, "lost_share")}`;
+  if (row.missing === null || row.missing === 0) return "";
+  const sent = row.sent === null ? null : row.sent + (row.rejected ?? 0);
+  return `, ${countText(row.missing)} of ${countText(sent)} lost${intervalBeside(row, "lost_share")}`;
 }
 
 /** ` (37.9–38.6 µs)`, or nothing if there is no interval. */
@@ -257,7 +258,7 @@ function tableRow(adapter: string, payload: number, row: Row): string[] {
     adapter,
     sizeText(payload),
     countText(row.n),
-    countText(row.lost),
+    countText(row.missing),
     timeWithInterval(row, "latency_p50_ns"),
     timeWithInterval(row, "cpu_per_message_ns"),
     timeWithInterval(row, "latency_p90_ns"),

@@ -154,7 +154,7 @@ function table(drawn: Drawn[]): HTMLElement {
     return [
       adapter,
       countText(curve.n),
-      countText(row?.lost ?? null),
+      countText(row?.missing ?? null),
       String(curve.trials),
       cost,
       ...values,

@@ -188,18 +188,26 @@ function periodText(period: Series["period"]): string {
   return `repeats every ${durationText(period.period_ns)} (${share} % of the variance of log latency)`;
 }
 
+/** Says so if not all marks are drawn. */
+function marked(drawn: number, count: number): string {
+  return drawn < count ? ` (${countText(drawn)} of them marked)` : "";
+}
+
 /** What the series shows, in words. */
 function facts(series: Series, cpuNs: number | null): string {
   const shown = series.time_us.length < series.n ? `, ${countText(series.time_us.length)} drawn` : "";
   const side = (count: number | null, who: string): string =>
     count === null
       ? `migrations of the ${who} are not known (several share this edge)`
-      : `${who} moved CPU ${String(count)}×`;
+      : `${who} moved CPU ${String(count)}×${marked(
+          series.migrations.filter((each) => each.side === who).length,
+          count,
+        )}`;
   const cost = cpuNs === null ? [] : [`CPU ${durationText(cpuNs)} a message`];
   const parts = [
     `${countText(series.n)} messages${shown}`,
     ...cost,
-    `${countText(series.lost)} lost`,
+    `${countText(series.lost)} lost${marked(series.lost_time_us.length, series.lost)}`,
     side(series.migrations_sender, "sender"),
     side(series.migrations_receiver, "receiver"),
     periodText(series.period),

@@ -18,7 +18,7 @@ import {
   ratioText,
   shareText,
 } from "./format";
-import { END_TO_END, ends, floorRatio, intervalOf, matches, type Model } from "./model";
+import { END_TO_END, ends, floorRatio, intervalOf, isSaturated, matches, type Model } from "./model";
 import { queueNote } from "./queue-note";
 import type { State } from "./state";
 import { adapterLooks, type Context, type View } from "./view";
@@ -60,7 +60,13 @@ const EDGE = text("edge", "edge", "publisher→subscriber, or end-to-end", (row)
 const TRIAL = text("trial", "trial", "valid trials, or the number of the trial", (row) =>
   row.trial === null ? `${String(row.trials)} valid` : `no. ${String(row.trial)}`,
 );
-const VERDICT = text("valid", "verdict", "valid, or failed", (row) => (row.valid ? "valid" : "failed"));
+function notValid(row: Row): string {
+  return isSaturated(row) ? "saturated" : "failed";
+}
+
+const VERDICT = text("valid", "verdict", "valid, failed, or saturated: behind its schedule", (row) =>
+  row.valid ? "valid" : notValid(row),
+);
 const TIMES_FLOOR: Column = {
   id: "times_floor_p50",
   label: "÷ floor",
@@ -72,8 +78,13 @@ const TIMES_FLOOR: Column = {
 
 const FIGURES: Column[] = [
   figure("n", "n", "messages delivered in the measure phase", countText),
-  figure("lost", "lost", "sent, never taken, although a later message was", countText),
-  figure("lost_share", "share lost", "lost over sent messages, the mean of the valid trials", shareText),
+  figure("missing", "lost", "did not arrive: lost, overwritten, censored or rejected", countText),
+  figure(
+    "lost_share",
+    "share lost",
+    "what did not arrive, of all messages: the mean of the trials",
+    shareText,
+  ),
   figure("latency_p50_ns", "p50", "latency, publish → taken: half of the messages are faster", durationText),
   figure(
     "cpu_per_message_ns",

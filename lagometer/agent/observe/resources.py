@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lagometer.agent.link.commands import TAP
 from lagometer.agent.observe import usage
 from lagometer.agent.observe.energy import Energy, energy_between, read_energy
 from lagometer.agent.observe.hardware import COUNTERS, Count, ProcessCounters, Readings, unavailable
@@ -252,6 +253,8 @@ def _interfaces(text: bytes) -> dict[str, dict[str, int]]:
     interfaces = {}
     for line in text.decode(errors="replace").splitlines()[2:]:
         name, _, values = line.partition(":")
+        if name.strip() == TAP:  # of an emulated link, whose frames count where they leave
+            continue
         fields = values.split()
         interfaces[name.strip()] = {key: int(fields[place]) for key, place in INTERFACE_FIELDS.items()}
     return interfaces

@@ -22,6 +22,7 @@ _BAND_PERMILLE = (
     *(20, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800),
     *(840, 870, 900, 920, 940, 950, 960, 970, 980, 985, 990, 992, 994, 996, 997, 998, 999),
 )
+UNEVEN = 1.01  # most over fewest messages of a trial: below that, weights move nothing that can be seen
 _ALWAYS = (0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 
 
@@ -71,12 +72,20 @@ def curve(
     if count <= 2 * SUPPORT:
         return None
     probabilities = supported_probabilities(count)
-    banded = alpha is not None and sum(len(trial) > 0 for trial in trials) >= TRIALS_MIN
-    if alpha is not None and banded and in_passing and count > PARTITIONED_MAX:
+    sizes = [len(trial) for trial in trials if len(trial)]
+    banded = alpha is not None and len(sizes) >= TRIALS_MIN
+    # In a band each trial weighs the same; a curve of all messages would lean to trials with more of them.
+    uneven = banded and max(sizes) > UNEVEN * min(sizes)
+    if alpha is not None and banded and in_passing and count > PARTITIONED_MAX and not uneven:
         shares = [permille / 1000.0 for permille in _BAND_PERMILLE]
         values, band = with_band(trials, _ranks(probabilities, count), shares, alpha)
     else:
-        values = quantiles(trials, probabilities)
+        pool = Pool(trials) if uneven else None
+        values = (
+            np.array([pool.quantile(float(probability)) for probability in probabilities])
+            if pool is not None
+            else quantiles(trials, probabilities)
+        )
         band = _band(trials, alpha) if alpha is not None and banded else []
     return Curve(
         cell=cell,

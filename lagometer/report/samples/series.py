@@ -68,10 +68,10 @@ def keep_extremes(values: npt.NDArray[np.int64], points_max: int, slowest: Indic
 
 @dataclass(frozen=True)
 class _Moves:
-    """CPU changes on one side: how many, and the first of them."""
+    """CPU changes on one side: how many, and those that are marked."""
 
     count: int
-    first: list[Migration]
+    marked: list[Migration]
 
 
 def _migrations(
@@ -82,16 +82,22 @@ def _migrations(
     if not known.all():
         cpus, publish_ns = cpus[known], publish_ns[known]
     places = np.flatnonzero(cpus[1:] != cpus[:-1]) + 1
-    first = [
+    marked = [
         Migration(
             time_ns=int(publish_ns[index]) - origin_ns,
             side=side,
             cpu_from=int(cpus[index - 1]),
             cpu_to=int(cpus[index]),
         )
-        for index in places[:MIGRATION_MARKS_MAX].tolist()
+        for index in places[_spread(len(places), MIGRATION_MARKS_MAX // 2)].tolist()
     ]
-    return _Moves(len(places), first)
+    return _Moves(len(places), marked)
+
+
+def _spread(count: int, most: int) -> npt.NDArray[np.int64]:
+    """The places of at most so many of `count` marks, evenly spread: the first alone would show a trial that
+    became calm."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
 
 
 def _slow_message(row: dict[str, int | None], origin_ns: int) -> SlowMessage:
@@ -133,7 +139,7 @@ def edge_series(
         sender = _migrations(edge_rows.array("cpu_publish"), edge_rows.publish_ns, "sender", origin_ns)
         taken_on = edge_rows.of_arrived(edge_rows.array("cpu_taken"))
         receiver = _migrations(taken_on, publish, "receiver", origin_ns)
-    marks = [mark for side in (sender, receiver) if side is not None for mark in side.first]
+    marks = [mark for side in (sender, receiver) if side is not None for mark in side.marked]
     begin = publish[:MESSAGES_MAX]  # the search range for a period
     spacing_ns = float(np.median(np.diff(begin))) if len(begin) > 1 else 0.0
     return Series(
@@ -144,14 +150,14 @@ def edge_series(
         time_us=((publish[places] - origin_ns) // 1000).tolist(),
         latency_ns=latency[places].tolist(),
         lost=len(lost),
-        lost_time_us=((lost[:LOST_MARKS_MAX] - origin_ns) // 1000).tolist(),
+        lost_time_us=((lost[_spread(len(lost), LOST_MARKS_MAX)] - origin_ns) // 1000).tolist(),
         slowest=[
             _slow_message(row, origin_ns)
             for row in rows.select(_OF_SLOW)[edge_rows.places(slowest)].iter_rows(named=True)
         ],
         migrations_sender=None if sender is None else sender.count,
         migrations_receiver=None if receiver is None else receiver.count,
-        migrations=sorted(marks, key=lambda mark: mark.time_ns)[:MIGRATION_MARKS_MAX],
+        migrations=sorted(marks, key=lambda mark: mark.time_ns),
         period=find_period(latency, spacing_ns) if single else None,
     )
 

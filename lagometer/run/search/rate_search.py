@@ -82,12 +82,15 @@ class _Search:
         """Steps up until a rate is not sustained. Steps down if that was the first rate."""
         bounds, result = self._bounds, self.found
         rate_hz = rounded(bounds.low_hz)
-        # One success is enough on the way up: the rate is tried again when it is the end of the bracket.
+        # One success is enough on the way up: the rate is tried again when it is the end of the bracket. The
+        # ceiling is the end of the search.
         while self._try(rate_hz) or self._majority(rate_hz):
-            result.sustained_hz = rate_hz
             if rate_hz >= bounds.ceiling_hz:
-                result.status = "at-least"
+                if not self._majority(rate_hz):
+                    break
+                result.sustained_hz, result.status = rate_hz, "at-least"
                 return
+            result.sustained_hz = rate_hz
             rate_hz = rounded(min(rate_hz * STEP, bounds.ceiling_hz))
         result.failed_hz = rate_hz
         if result.sustained_hz is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -146,7 +146,8 @@ def parts(
     """The parts of the end-to-end median's difference, the largest contribution first.
 
     a, b: the samples of each valid trial. The way is cut into layers if all trials have them, otherwise at
-    the stamps that both cells observed. bounds_ns: by edge, how far off the difference of a part may be that
+    the stamps that both cells observed. Edges that lie beside each other, as in a fan-out, have no shares and
+    no remainder. bounds_ns: by edge, how far off the difference of a part may be that
     begins at the sender and ends at the receiver.
     """
     whole_a, whole_b = (_middle(trials, form.END_TO_END, ("publish_ns", "taken_ns")) for trials in (a, b))
@@ -168,11 +169,21 @@ def parts(
             off_ns = (bounds_ns or {}).get(edge, 0) if place in crossing else 0
             both = intervals_a[:, place], intervals_b[:, place]
             components.append(_part(edge, label, *both, total, off_ns))
+    if components and not _is_one_way(common):
+        beside = [replace(part, share=None) for part in components]
+        return sorted(beside, key=lambda part: -abs(part.difference_ns))
     name = REMAINDER if components else WORDS["publish_ns", "taken_ns"]
     if max(abs(rest_a), abs(rest_b)) >= 1.0:  # with one edge nothing remains
         share = (rest_b - rest_a) / total if total else None
         components.append(Part(form.END_TO_END, name, rest_a, rest_b, share))
     return sorted(components, key=lambda part: -abs(part.difference_ns))
+
+
+def _is_one_way(edges: Sequence[str]) -> bool:
+    """Whether the edges follow each other, so that their parts add up to the whole; those of a fan-out or a
+    diamond lie beside each other."""
+    ends = [edge.partition(":")[0].split(form.ARROW) for edge in edges]
+    return all(len({end[side] for end in ends}) == len(ends) for side in (0, 1))
 
 
 # Names of intervals, each of them in A and in B, by trial, and the places of those between two hosts.

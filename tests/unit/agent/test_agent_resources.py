@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from needs import need
 
+from lagometer.agent.link.commands import TAP
 from lagometer.agent.observe import resources
 from lagometer.agent.observe.hardware import COUNTERS, TASK_CLOCK
 from lagometer.agent.observe.resources import NOT_ASKED, WORKER, Process, ResourceWatch
@@ -69,6 +70,17 @@ def test_a_process_is_looked_at_in_all_respects(monkeypatch: pytest.MonkeyPatch)
     assert found.workers_bytes(1) == use.memory.proportional_bytes
     assert found.network_bytes is not None and found.network_bytes["sent_bytes"] >= 0
     assert found.energy_nj is not None or found.energy_why
+
+
+def test_frames_of_an_emulated_link_count_once() -> None:
+    """They pass its own device before the one by which they leave."""
+
+    def text(lo: int, tap: int) -> bytes:
+        lines = [f"{name}: 0 0 0 0 0 0 0 0 {sent} 9 0 0 0 0 0 0" for name, sent in (("lo", lo), (TAP, tap))]
+        return "\n".join(["Inter-", " face", *lines, ""]).encode()
+
+    found = resources._network_bytes([text(500, 700), text(1500, 1700)])
+    assert found is not None and found["sent_bytes"] == 1000
 
 
 def test_counters_that_were_not_asked_for_say_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from lagometer.report.samples import selection
 from lagometer.report.samples.curves import curve, quantiles, supported_probabilities
 from lagometer.report.samples.period import find_period
 from lagometer.report.samples.selection import order_statistics
-from lagometer.report.samples.series import keep_extremes
+from lagometer.report.samples.series import _spread, keep_extremes
 from lagometer.units import factor_text, plain_text
 
 latencies = st.lists(st.integers(0, 10**12), min_size=1, max_size=3000)
@@ -77,6 +77,27 @@ def test_too_few_messages_make_no_curve() -> None:
     assert curve("cell", "edge", [np.arange(20)]) is None
     made = curve("cell", "edge", [np.arange(21)])
     assert made is not None and made.latency_ns == [10] * len(made.latency_ns)
+
+
+def test_marks_are_spread_over_the_trial() -> None:
+    """The first alone would show a trial that became calm."""
+    for count in (0, 1, 5, 199, 200, 201, 1999, 10_000):
+        places = _spread(count, 200)
+        assert len(places) == min(count, 200) and places.tolist() == sorted(set(places.tolist()))
+        assert not count or (places[0], places[-1]) == (0, count - 1)
+
+
+def test_a_curve_is_of_the_same_quantity_as_its_band() -> None:
+    """In both, each trial weighs the same: five slow trials, and a fast one with more messages than all."""
+    random = np.random.default_rng(3)
+    trials = [random.normal(200_000, 3_000, 1000).astype(np.int64) for _ in range(5)]
+    trials.append(random.normal(100_000, 3_000, 6000).astype(np.int64))
+    found = curve("c", "a→b", trials, 0.05)
+    assert found is not None
+    middle = found.latency_ns[found.probabilities.index(0.5)]
+    place = found.band_probabilities.index(0.5)
+    assert found.band_low_ns[place] <= middle <= found.band_high_ns[place]
+    assert middle > 190_000
 
 
 @pytest.mark.parametrize("seed", range(5))

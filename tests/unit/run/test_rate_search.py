@@ -41,6 +41,19 @@ def test_the_ends_of_what_may_be_tried_are_told() -> None:
     assert (least.status, least.sustained_hz, least.failed_hz) == ("below", None, 10.0)
 
 
+def test_one_success_at_the_highest_rate_is_not_enough() -> None:
+    tried: list[float] = []
+
+    def attempt(rate_hz: float) -> bool:
+        tried.append(rate_hz)
+        return rate_hz < 500 or (rate_hz == 1600 and tried.count(1600) == 1)
+
+    found = search_rate(Bounds(100, 10, 1600, 0.1, 3), attempt)
+    assert found.status == "found"
+    assert found.sustained_hz is not None and found.failed_hz is not None
+    assert found.sustained_hz < 500 <= found.failed_hz
+
+
 def noisy(limit_hz: float, width: float, seed: int) -> Callable[[float], bool]:
     """A border that is soft: half of the trials at the limit are sustained, `width` in logarithms."""
     generator = random.Random(seed)

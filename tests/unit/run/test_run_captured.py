@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from needs import need
 
 from lagometer.agent.capture import Captured
 from lagometer.run.captured import (
@@ -19,6 +21,7 @@ from lagometer.run.captured import (
     Packet,
     counted,
     packet_of,
+    packets_of,
     sent_here,
     wire_counts,
 )
@@ -103,8 +106,21 @@ def test_a_fragment_of_ip_is_for_what_its_datagram_is() -> None:
     assert (window.counts["data_bytes"], window.counts["other_bytes"]) == (1600, 0)
 
 
+def unclear(number: int) -> Packet:
+    """Such as of a bridge that names the original writer in each message."""
+    return packet(number, rtps__sm__id="0x15", rtps__sm__wrEntityId=USER, rtps__sm__seqNumber="1,2")
+
+
+def test_what_an_error_message_quotes_was_not_sent_again() -> None:
+    sent = data(1, 1)
+    quoted = data(2, 1, ip__src="10.0.0.2,10.0.0.1", ip__dst="10.0.0.1,10.0.0.2", frame__len="182")
+    assert (quoted.source, quoted.submessages) == ("10.0.0.2", ())
+    window = counted([sent, quoted], 0, 10**12, encrypts=False)
+    assert (window.counts["data"], window.counts["data_bytes"], window.counts["other_bytes"]) == (1, 100, 182)
+
+
 def test_what_cannot_be_told_apart_is_unclear() -> None:
-    strange = packet(1, rtps__sm__id="0x15", rtps__sm__wrEntityId=USER, rtps__sm__seqNumber="1,2")
+    strange = unclear(1)
     assert strange.submessages is None
     window = counted([strange], 0, 10**12, encrypts=True)
     assert (window.rtps, window.unclear, window.counts["bytes"]) == (1, 1, 100)
@@ -146,6 +162,8 @@ def test_who_only_signs_its_messages_encrypts_keys_alone() -> None:
         ([sealed(1), data(3, 1, rtps__guidPrefix__src="02")], {"startup_discovery_bytes"}),
         ([data(1, 1, BUILT_IN), sealed(3)], set(BY_PURPOSE)),
         ([sealed(1), sealed(3)], {"startup_discovery_bytes", *BY_PURPOSE}),
+        ([data(1, 1, BUILT_IN), unclear(3)], set(BY_PURPOSE)),
+        ([unclear(1), data(3, 1)], {"startup_discovery_bytes"}),
     ],
 )
 def test_what_encryption_hides_is_no_zero(
@@ -158,6 +176,63 @@ def test_what_encryption_hides_is_no_zero(
     counts, warnings = wire_counts(cast("Any", trial), encrypts=True)
     assert set(WIRE_COUNTS) - set(counts) == hidden
     assert (counts["packets"], counts["bytes"], warnings) == (1, 100, ())
+
+
+def test_the_fragments_of_a_file_are_for_what_their_datagrams_are(tmp_path: Path) -> None:
+    """A message of the workload in 41 fragments of IP; one of discovery in two, of which the first precedes
+    the measured time."""
+    need("tshark")
+    begin_ns = 10**18
+    message, discovery = rtps(USER, 60_000), rtps(BUILT_IN, 2_500)
+    frames = [*fragmented(discovery, 78, begin_ns - 10), *fragmented(message, 77, begin_ns + 100)]
+    (tmp_path / "packets").write_bytes(pcapng(frames))
+    window = counted(packets_of(tmp_path / "packets"), begin_ns - 5, 2 * begin_ns, encrypts=False)
+    assert window.counts["packets"] == 1 + 41 and window.counts["other_bytes"] == 0
+    assert window.counts["data_bytes"] == sum(len(frame) for _, frame in frames[2:])
+    assert window.counts["startup_discovery_bytes"] == len(frames[0][1])
+    assert window.counts["discovery_bytes"] == len(frames[1][1])
+
+
+def rtps(writer: str, payload_bytes: int) -> bytes:
+    """A message with one DATA, in UDP."""
+    head = struct.pack(">II", 4, int(writer, 16)) + struct.pack("<iI", 0, 1) + struct.pack(">HH", 1, 0)
+    body = struct.pack("<HH", 0, 16) + head + bytes(payload_bytes)
+    length = len(body) if len(body) < 1 << 16 else 0
+    prefix = b"\x01\x0f" + bytes(9) + b"\x01"
+    message = b"RTPS\x02\x03\x01\x0f" + prefix + struct.pack("<BBH", 0x15, 0x05, length) + body
+    return struct.pack("!HHHH", 40_000, 7411, 8 + len(message), 0) + message
+
+
+def fragmented(datagram: bytes, number: int, begin_ns: int) -> list[tuple[int, bytes]]:
+    """Its frames on Ethernet, ten nanoseconds apart."""
+    frames = []
+    for place, offset in enumerate(range(0, len(datagram), 1480)):
+        part = datagram[offset : offset + 1480]
+        flags = (0x2000 if offset + 1480 < len(datagram) else 0) | offset // 8
+        fields = (0x45, 0, 20 + len(part), number, flags, 64, 17)
+        head = struct.pack("!BBHHHBBH4s4s", *fields, 0, bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]))
+        words = sum(struct.unpack("!10H", head))
+        while words >> 16:
+            words = (words & 0xFFFF) + (words >> 16)
+        head = head[:10] + struct.pack("!H", ~words & 0xFFFF) + head[12:]
+        frames.append((begin_ns + 10 * place, bytes(12) + b"\x08\x00" + head + part))
+    return frames
+
+
+def pcapng(frames: list[tuple[int, bytes]]) -> bytes:
+    """A file of one interface, with times in nanoseconds."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+    options = struct.pack("<HH4s", 2, 4, b"eth0") + struct.pack("<HHB3xHH", 9, 1, 9, 0, 0)
+    blocks = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    blocks.append(block(1, struct.pack("<HHI", 1, 0, 0) + options))
+    for time_ns, frame in frames:
+        head = struct.pack("<IIIII", 0, time_ns >> 32, time_ns & 0xFFFFFFFF, len(frame), len(frame))
+        blocks.append(block(6, head + frame))
+    return b"".join(blocks)
 
 
 def test_a_packet_counts_where_it_was_sent() -> None:

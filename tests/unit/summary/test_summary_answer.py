@@ -138,7 +138,7 @@ def test_a_queue_comes_last_and_losses_are_told(directory: Path, tmp_path: Path)
     )
     first = fastest(slower)[0]
     assert (first.adapter, first.queue_builds_up, first.lost_share) == ("fastdds", False, pytest.approx(0.1))
-    assert first.remarks == [f"it lost {100.0 * (first.lost_share or 0.0):.2g} % of its messages"]
+    assert first.remarks == [f"{100.0 * (first.lost_share or 0.0):.2g} % of its messages did not arrive"]
 
 
 def printed(directory: Path, *, terminal: bool = False, wide: bool = False) -> str:

@@ -55,6 +55,14 @@ def test_they_are_medians_over_the_valid_trials() -> None:
     assert (silent.cell, silent.daemon_cpu_per_message_ns) == ("silent", 0.0)
 
 
+def test_a_named_chain_is_no_further_edge() -> None:
+    """Its row counts the same messages again, as end to end does."""
+    rows = trial("first", 0, 2_000)
+    (alone,) = daemons(pl.DataFrame(rows))
+    (beside,) = daemons(pl.DataFrame([*rows, {**rows[0], "edge": "there"}]))
+    assert alone.daemon_cpu_per_message_ns == beside.daemon_cpu_per_message_ns == 100
+
+
 def test_without_daemons_there_are_none() -> None:
     assert daemons(CELLS.filter(pl.col("cell") == "first")) == []
     assert daemons(CELLS.drop("daemon_cpu_ns")) == []

@@ -158,8 +158,8 @@ def test_the_share_of_the_lost_has_an_interval_where_enough_were_lost(tmp_path: 
     made = summaries(build_report(open_campaign(write_campaign(tmp_path, shape))))
     for (cell, edge), row in made.items():
         ends = ends_of(row, "lost_share")
-        assert row.lost is not None and row.sent is not None and row.lost_share is not None
-        assert row.lost_share == pytest.approx(row.lost / row.sent)
+        assert row.missing is not None and row.sent is not None and row.lost_share is not None
+        assert row.lost_share == pytest.approx(row.missing / (row.sent + (row.rejected or 0)))
         if cell.startswith("udp/"):
             assert ends is not None and ends[0] < row.lost_share < ends[1], edge
             assert ends[0] > 0.005 and ends[1] < 0.02, "one in a hundred was dropped"
