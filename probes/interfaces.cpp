@@ -130,7 +130,9 @@ auto call_through(NextOfCaller& next, void* caller, Call call, uint64_t object, 
   return result;
 }
 
-bool always(int64_t) { return true; }
+// A write that the middleware refuses (a queue is full, and stays so for as long as a writer may wait) does not count.
+bool if_accepted(int64_t result) { return result >= 0; }
+bool if_true(int64_t result) { return result != 0; }
 bool if_some(int64_t result) { return result > 0; }
 bool if_ok(int64_t result) { return result == 0; }
 
@@ -159,18 +161,18 @@ using TakeCollected = int32_t(int32_t, uint32_t, uint64_t, uint32_t, void*, void
 using WaitFor = int32_t(int32_t, intptr_t*, size_t, int64_t);
 
 LAGOMETER_PROBE int32_t dds_write(int32_t writer, const void* data) {
-  LAGOMETER_THROUGH("dds_write", Call::api_write, always, NoTimes{}, Write, writer, data);
+  LAGOMETER_THROUGH("dds_write", Call::api_write, if_accepted, NoTimes{}, Write, writer, data);
 }
 LAGOMETER_PROBE int32_t dds_write_ts(int32_t writer, const void* data, int64_t time) {
-  LAGOMETER_THROUGH("dds_write_ts", Call::api_write, always, NoTimes{time}, WriteAt, writer, data, time);
+  LAGOMETER_THROUGH("dds_write_ts", Call::api_write, if_accepted, NoTimes{time}, WriteAt, writer, data, time);
 }
 LAGOMETER_PROBE int32_t dds_writecdr(int32_t writer, void* data) {
-  LAGOMETER_THROUGH("dds_writecdr", Call::api_write, always, NoTimes{}, Write, writer, data);
+  LAGOMETER_THROUGH("dds_writecdr", Call::api_write, if_accepted, NoTimes{}, Write, writer, data);
 }
 /// The time of the write is in the message: rmw_cyclonedds_cpp passes serialised and loaned messages through this.
 LAGOMETER_PROBE int32_t dds_forwardcdr(int32_t writer, void* data) {
   const NoTimes times{is_on() && data != nullptr ? read_at<int64_t>(data, CycloneLayout::kForwardedTimeAt) : 0};
-  LAGOMETER_THROUGH("dds_forwardcdr", Call::api_write, always, times, Write, writer, data);
+  LAGOMETER_THROUGH("dds_forwardcdr", Call::api_write, if_accepted, times, Write, writer, data);
 }
 LAGOMETER_PROBE int32_t dds_take(int32_t reader, void** data, void* infos, size_t size, uint32_t most) {
   LAGOMETER_THROUGH("dds_take", Call::api_take, if_some, LAGOMETER_TIMES(infos), Take, reader, data, infos, size, most);
@@ -294,22 +296,22 @@ LAGOMETER_PROBE uint32_t fast_take_next(void* reader, void* data, void* info) __
 LAGOMETER_PROBE uint32_t fast_wait(const void* set, void* active, uint64_t longest) __asm__(LAGOMETER_WAIT);
 
 bool fast_write(void* writer, void* data) {
-  LAGOMETER_THROUGH(LAGOMETER_WRITE, Call::api_write, always, NoTimes{}, FastWrite, writer, data);
+  LAGOMETER_THROUGH(LAGOMETER_WRITE, Call::api_write, if_true, NoTimes{}, FastWrite, writer, data);
 }
 uint32_t fast_write_handle(void* writer, void* data, const void* handle) {
-  LAGOMETER_THROUGH(LAGOMETER_WRITE_HANDLE, Call::api_write, always, NoTimes{}, FastWriteHandle, writer, data, handle);
+  LAGOMETER_THROUGH(LAGOMETER_WRITE_HANDLE, Call::api_write, if_ok, NoTimes{}, FastWriteHandle, writer, data, handle);
 }
 bool fast_write_parameters(void* writer, void* data, void* given) {
-  LAGOMETER_THROUGH(LAGOMETER_WRITE_PARAMETERS, Call::api_write, always, NoTimes{}, FastWriteParameters, writer, data,
+  LAGOMETER_THROUGH(LAGOMETER_WRITE_PARAMETERS, Call::api_write, if_true, NoTimes{}, FastWriteParameters, writer, data,
                     given);
 }
 /// Since Jazzy, rmw_fastrtps_cpp publishes through this, with the time that it passes to ROS 2's trace functions.
 uint32_t fast_write_at(void* writer, void* data, const void* handle, const void* time) {
-  LAGOMETER_THROUGH(LAGOMETER_WRITE_AT_TIME, Call::api_write, always, given_at(time, FastLayout::kGivenNanosecondsAt),
+  LAGOMETER_THROUGH(LAGOMETER_WRITE_AT_TIME, Call::api_write, if_ok, given_at(time, FastLayout::kGivenNanosecondsAt),
                     FastWriteAt, writer, data, handle, time);
 }
 uint32_t fast_write_at_rtps(void* writer, void* data, const void* handle, const void* time) {
-  LAGOMETER_THROUGH(LAGOMETER_WRITE_AT_RTPS_TIME, Call::api_write, always,
+  LAGOMETER_THROUGH(LAGOMETER_WRITE_AT_RTPS_TIME, Call::api_write, if_ok,
                     given_at(time, FastLayout::kGivenRtpsNanosecondsAt), FastWriteAt, writer, data, handle, time);
 }
 uint32_t fast_take(void* reader, void* data, void* infos, int32_t most, uint16_t sample_states, uint16_t view_states,

@@ -81,7 +81,12 @@ uint64_t number_in(const char* variable) noexcept {
 }
 uint64_t bytes_wanted() noexcept { return number_in("LAGOMETER_PROBE_BYTES"); }
 
-int make_file(const char* path) noexcept { return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }
+/// Not by the C library's functions: some are intercepted here, and a cancelled thread would end in others.
+int opened(const char* path, int flags) noexcept {
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600));
+}
+
+int make_file(const char* path) noexcept { return opened(path, O_RDWR | O_CREAT | O_EXCL); }
 
 /// Each program has its own file in a folder, named after its process and how many programs this process has run.
 int make_file_in(const char* folder) noexcept {
@@ -98,7 +103,7 @@ int make_file_in(const char* folder) noexcept {
 
 /// The program's name and arguments, as many of them as fit.
 uint32_t note_program(Header* header) noexcept {
-  const int descriptor = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const int descriptor = opened("/proc/self/cmdline", O_RDONLY);
   if (descriptor < 0) return 0;
   char* const room = reinterpret_cast<char*>(header) + kProgramAt;
   const long size = syscall(SYS_read, descriptor, room, kHeaderBytes - kProgramAt);

@@ -14,7 +14,9 @@
 
 namespace lagometer::probes {
 
-/// A function of the C library, or of a library preloaded after this one. Looked up once.
+/// A function of the C library, or of a library preloaded after this one. Looked up once. A thread that is cancelled
+/// may end in it: that unwinds the stack, and at a function that is `noexcept` it would end the whole program. So of
+/// those between the program and the C library, only functions in which no thread can be cancelled are `noexcept`.
 template <typename Function>
 class Next {
  public:
@@ -22,7 +24,7 @@ class Next {
   explicit constexpr Next(const char* name, const char* version = nullptr) noexcept : name_(name), version_(version) {}
 
   template <typename... Arguments>
-  auto operator()(Arguments... arguments) noexcept {
+  auto operator()(Arguments... arguments) {
     return get()(arguments...);
   }
   [[nodiscard]] Function* get() noexcept {

@@ -70,7 +70,8 @@ struct Version {
 
 /// The version in a package.xml.
 bool read_version(const char* path, Version& version) noexcept {
-  const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  // Not by open(), in which a cancelled thread would end.
+  const long descriptor = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return false;
   std::array<char, 4096> text;
   const long size = syscall(SYS_read, descriptor, text.data(), text.size() - 1);
@@ -264,7 +265,7 @@ void write(const Entered& entered, Arguments... given) noexcept {
 }
 
 template <Trace trace, typename Function, typename... Arguments>
-void traced(NextOfProcess& next, NextOfProcess* enabled, void* caller, Arguments... given) noexcept {
+void traced(NextOfProcess& next, NextOfProcess* enabled, void* caller, Arguments... given) {
   void* const function = next.get(caller);
   const bool stamped = call_of(trace) != 0 && is_stamped(caller, function);
   bool wanted = function != nullptr;
@@ -283,7 +284,7 @@ void traced(NextOfProcess& next, NextOfProcess* enabled, void* caller, Arguments
 }
 
 template <Trace trace>
-bool is_enabled(NextOfProcess& next, void* caller) noexcept {
+bool is_enabled(NextOfProcess& next, void* caller) {
   void* const function = next.get(caller);
   if (call_of(trace) != 0 && is_stamped(caller, function)) return true;
   return function != nullptr && reinterpret_cast<bool (*)()>(function)();

@@ -24,6 +24,10 @@ constexpr size_t kKeysMax = 15;  // per datagram
 /// What a function is for: sockets alone, or files as well.
 enum class Serves : uint8_t { sockets, files };
 
+/// Whether a call with these flags takes what has arrived: it does not only look at it, and it does not ask what became
+/// of something sent.
+bool takes(int flags) noexcept { return (flags & (MSG_PEEK | MSG_ERRQUEUE)) == 0; }
+
 /// What to record about one call on this descriptor, if anything.
 class SocketCall {
  public:
@@ -33,26 +37,29 @@ class SocketCall {
         serves_(serves),
         kind_(is_on() ? kind_of(descriptor) : DescriptorKind::other) {}
 
-  /// Makes the call: `act()` returns how many bytes were moved, `parts()` where they are.
+  /// Makes the call: `act()` returns how many bytes were moved, `parts()` where they are. flags: of a call that
+  /// receives.
   template <typename Act, typename Parts>
-  ssize_t make(Act&& act, Parts&& parts, bool counts = true) noexcept {
+  ssize_t make(Act&& act, Parts&& parts, int flags = 0) {
     if (kind_ == DescriptorKind::other) return act();
     Entered entered;
     const ssize_t moved = act();
     entered.left();
-    if (moved <= 0 || !counts) return moved;
+    if (moved <= 0 || !takes(flags)) return moved;
     const int error = errno;
     if (kind_ == DescriptorKind::signal)
       note_woken(entered, static_cast<uint64_t>(moved));
     else
-      note(entered, static_cast<uint64_t>(moved), parts());
+      note(entered, static_cast<uint64_t>(moved), parts(), flags);
     errno = error;
     return moved;
   }
 
   [[nodiscard]] bool is_watched() const noexcept { return kind_ != DescriptorKind::other; }
 
-  void note(const Entered& entered, uint64_t bytes, std::span<const iovec> parts) noexcept {
+  void note(const Entered& entered, uint64_t bytes, std::span<const iovec> parts, int flags = 0) noexcept {
+    // TCP throws such bytes away: they are in no buffer, and there may be none.
+    if (kind_ == DescriptorKind::stream && (flags & MSG_TRUNC) != 0) parts = {};
     CallRecord record{};
     record.descriptor = descriptor_;
     record.plain = serves_ == Serves::files ? 1 : 0;
@@ -79,6 +86,7 @@ class SocketCall {
 
   [[nodiscard]] size_t look_into(std::span<const iovec> parts, uint64_t size,
                                  std::span<KeyRecord> keys) const noexcept {
+    if (parts.empty()) return 0;
     const Scattered bytes(parts, size);
     if (is_rtps(bytes)) return parse_rtps(bytes, keys, follows_programs() ? Known::by_time : Known::by_envelope);
     KeyRecord& key = keys[0];
@@ -165,21 +173,19 @@ LAGOMETER_PROBE ssize_t writev(int descriptor, const iovec* parts, int count) {
 
 LAGOMETER_PROBE ssize_t recv(int socket, void* data, size_t size, int flags) {
   static constinit Next<ssize_t(int, void*, size_t, int)> next("recv");
-  return SocketCall(socket, false)
-      .make([&] { return next(socket, data, size, flags); }, OnePart(data, size), (flags & MSG_PEEK) == 0);
+  return SocketCall(socket, false).make([&] { return next(socket, data, size, flags); }, OnePart(data, size), flags);
 }
 
 LAGOMETER_PROBE ssize_t recvfrom(int socket, void* data, size_t size, int flags, sockaddr* from, socklen_t* from_size) {
   static constinit Next<ssize_t(int, void*, size_t, int, sockaddr*, socklen_t*)> next("recvfrom");
   return SocketCall(socket, false)
-      .make([&] { return next(socket, data, size, flags, from, from_size); }, OnePart(data, size),
-            (flags & MSG_PEEK) == 0);
+      .make([&] { return next(socket, data, size, flags, from, from_size); }, OnePart(data, size), flags);
 }
 
 LAGOMETER_PROBE ssize_t recvmsg(int socket, msghdr* message, int flags) {
   static constinit Next<ssize_t(int, msghdr*, int)> next("recvmsg");
   return SocketCall(socket, false)
-      .make([&] { return next(socket, message, flags); }, [&] { return parts_of(message); }, (flags & MSG_PEEK) == 0);
+      .make([&] { return next(socket, message, flags); }, [&] { return parts_of(message); }, flags);
 }
 
 LAGOMETER_PROBE int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
@@ -187,11 +193,11 @@ LAGOMETER_PROBE int recvmmsg(int socket, mmsghdr* messages, unsigned count, int 
   SocketCall call(socket, false);
   Entered entered;
   const int done = next(socket, messages, count, flags, timeout);
-  if (done <= 0 || !call.is_watched() || (flags & MSG_PEEK) != 0) return done;
+  if (done <= 0 || !call.is_watched() || !takes(flags)) return done;
   const int error = errno;
   entered.left();
   for (int index = 0; index < done; ++index)
-    call.note(entered, messages[index].msg_len, parts_of(&messages[index].msg_hdr));
+    call.note(entered, messages[index].msg_len, parts_of(&messages[index].msg_hdr), flags);
   errno = error;
   return done;
 }
@@ -213,15 +219,14 @@ LAGOMETER_PROBE ssize_t readv(int descriptor, const iovec* parts, int count) {
 LAGOMETER_PROBE ssize_t __recv_chk(int socket, void* data, size_t size, size_t room, int flags) {
   static constinit Next<ssize_t(int, void*, size_t, size_t, int)> next("__recv_chk");
   return SocketCall(socket, false)
-      .make([&] { return next(socket, data, size, room, flags); }, OnePart(data, size), (flags & MSG_PEEK) == 0);
+      .make([&] { return next(socket, data, size, room, flags); }, OnePart(data, size), flags);
 }
 
 LAGOMETER_PROBE ssize_t __recvfrom_chk(int socket, void* data, size_t size, size_t room, int flags, sockaddr* from,
                                        socklen_t* from_size) {
   static constinit Next<ssize_t(int, void*, size_t, size_t, int, sockaddr*, socklen_t*)> next("__recvfrom_chk");
   return SocketCall(socket, false)
-      .make([&] { return next(socket, data, size, room, flags, from, from_size); }, OnePart(data, size),
-            (flags & MSG_PEEK) == 0);
+      .make([&] { return next(socket, data, size, room, flags, from, from_size); }, OnePart(data, size), flags);
 }
 
 LAGOMETER_PROBE ssize_t __read_chk(int descriptor, void* data, size_t size, size_t room) {

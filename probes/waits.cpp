@@ -18,7 +18,7 @@ namespace lagometer::probes {
 namespace {
 
 template <typename Act>
-int wait(Act&& act) noexcept {
+int wait(Act&& act) {
   if (!is_on()) return act();
   Entered entered;
   const int ready = act();
@@ -32,7 +32,7 @@ int wait(Act&& act) noexcept {
 }
 
 template <typename Act>
-int on_condition(Call call, const pthread_cond_t* condition, Act&& act) noexcept {
+int on_condition(Call call, const pthread_cond_t* condition, Act&& act) {
   if (!is_on()) return act();
   Entered entered;
   const int result = act();

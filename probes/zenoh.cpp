@@ -149,7 +149,7 @@ void declare_publisher(uint64_t key_hash, std::string_view key) noexcept {
 
 /// Calls `put`, which consumes the payload, and records which message it put.
 template <typename Put>
-int8_t put_through(void* caller, const void* key, const void* payload, Put&& put) noexcept {
+int8_t put_through(void* caller, const void* key, const void* payload, Put&& put) {
   const Zenoh& library = zenoh(caller);
   if (!library.is_whole() || key == nullptr || payload == nullptr) return put();
   Opaque view{};

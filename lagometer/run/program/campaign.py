@@ -16,7 +16,7 @@ import polars as pl
 
 from lagometer import __version__
 from lagometer.run.program.running import Look
-from lagometer.stats.program.edges import DRIFT_MAX_NS, ProgramEdge, Programs
+from lagometer.stats.program.edges import ProgramEdge, Programs
 from lagometer.stats.trial.way import UNATTRIBUTED
 from lagometer.store import format as form
 from lagometer.store.environment import collect
@@ -115,10 +115,11 @@ def warnings(carried: Carried) -> Iterator[str]:
         ros2 = ros2_of(log)
         if ros2 is not None and ros2.refused is not None:
             yield f"probe: ROS 2's own layers in {name} are not stamped: {ros2.refused}"
-    if abs(look.clock.drift_ns) > DRIFT_MAX_NS:
+    if look.clock.was_set:
         yield (
             f"probe: the wall clock was set by {signed_duration_text(look.clock.drift_ns)} meanwhile; "
-            "messages are found by that time, so some may be missing"
+            "messages are found by its time, so some may be several and are left out; "
+            "if it was set more than once, some may be missing"
         )
     if programs.strange:
         yield f"probe: no writer was seen for {programs.strange:,} messages that were taken"

@@ -19,7 +19,7 @@ from lagometer.stats.program.endpoints import Endpoint, endpoints_of, names_of
 from lagometer.stats.program.messages import Joined, Taken, Writes, join, samples_sent, takes_of, writes_of
 from lagometer.stats.program.realtime import RealtimeClock
 from lagometer.stats.program.ros1 import ros1_of
-from lagometer.stats.program.ros2 import CALLED_BACK, PUBLISHED, View, view_of
+from lagometer.stats.program.ros2 import CALLED_BACK, PUBLISHED, View, stamps_callback, view_of
 from lagometer.stats.trial.calls import Message, Process
 from lagometer.stats.trial.estimate import edge_figures
 from lagometer.stats.trial.routes import Route, routes
@@ -27,8 +27,6 @@ from lagometer.stats.trial.rows import overtaken
 from lagometer.stats.trial.way import Passage, way_of
 from lagometer.store.format import ARROW, LAYERS_SCHEMA, SAMPLES_SCHEMA
 from lagometer.store.probes import ProbeLog
-
-DRIFT_MAX_NS = 1_000_000  # slewing does not reach this in a second or two: somebody set the clock
 
 
 @dataclass(frozen=True)
@@ -103,12 +101,15 @@ def programs_of(logs: Sequence[ProbeLog], clock: RealtimeClock, warmup_ns: int =
             unsure = reader.unsure.get(stream, frozenset())
             samples = _samples(label, writes[stream], taken, unsure, sizes, warmup_ns)
             kinds = writes[stream].endpoint.call, reader.endpoint.call
-            samples, view = view_of(samples, sender, receiver, *kinds)
+            ends = writes[stream].endpoint, reader.endpoint
+            to_callback = all(stamps_callback(end.topic) for end in ends)
+            samples, view = view_of(samples, sender, receiver, *kinds, to_callback=to_callback)
             if stream in others:
                 view = view.renamed(PUBLISHED, CALLED_BACK)
             of_messages = ros1.routes(reader, stream) or routes(sender, receiver, stream, messages)
             layers, followed = _layers(samples, (sender, receiver), stream, view, of_messages)
-            figures = {**edge_figures(label, _measured(samples), closed_loop=False), **_rate(samples)}
+            figures = edge_figures(label, _measured(samples), closed_loop=False)
+            figures = {**figures, **_rate(writes[stream], taken, warmup_ns)}
             edges.append(
                 ProgramEdge(
                     label,
@@ -219,9 +220,11 @@ def _measured(samples: pl.DataFrame) -> pl.DataFrame:
     return samples.filter(pl.col("phase") == "measure")
 
 
-def _rate(samples: pl.DataFrame) -> dict[str, object]:
-    """How often the writer wrote, from the first message to the last; null for a single message."""
-    times = _measured(samples).filter(pl.col("outcome") != "duplicate")["publish_ns"]
+def _rate(writes: Writes, taken: Taken, warmup_ns: int) -> dict[str, object]:
+    """How often the writer wrote, from the first message that was taken to the last, without the warm-up;
+    null for a single message. It also wrote those that nobody can tell apart, which have no samples."""
+    times = writes.calls["begin_ns"][int(taken.sequences.min()) : int(taken.sequences.max()) + 1]
+    times = times[times >= int(times[0]) + warmup_ns]
     span_ns = int(times[-1]) - int(times[0]) if len(times) > 1 else 0
     return {"rate_achieved_hz": (len(times) - 1) * 1e9 / span_ns if span_ns > 0 else None}
 

@@ -43,11 +43,14 @@ class Writes:
     times_ns: Times
     indices: Index
 
-    def which(self, stamped_ns: Times, clock: RealtimeClock) -> Index:
-        """For each time stamp (CLOCK_REALTIME), the call that wrote its message; or NOT_ONE, SEVERAL."""
-        return self.which_and_unsure(stamped_ns, clock)[0]
+    def which(self, stamped_ns: Times, seen_ns: Times, clock: RealtimeClock) -> Index:
+        """For each time stamp (CLOCK_REALTIME), the call that wrote its message; or NOT_ONE, SEVERAL.
+        seen_ns: when the message was seen, so it had been written."""
+        return self.which_and_unsure(stamped_ns, seen_ns, clock)[0]
 
-    def which_and_unsure(self, stamped_ns: Times, clock: RealtimeClock) -> tuple[Index, Set[int]]:
+    def which_and_unsure(
+        self, stamped_ns: Times, seen_ns: Times, clock: RealtimeClock
+    ) -> tuple[Index, Set[int]]:
         """The same, and the calls among the several."""
         known = np.flatnonzero(self.times_ns != UNKNOWN_NS)
         order = known[np.argsort(self.times_ns[known], kind="stable")]
@@ -56,17 +59,24 @@ class Writes:
         unstamped = np.flatnonzero(self.times_ns == UNKNOWN_NS)
         unmatched = np.flatnonzero(matches == NOT_ONE)
         if len(unstamped) and len(unmatched):
-            times_ns = clock.to_monotonic(stamped_ns[unmatched])
-            matches[unmatched] = self._under_way(unstamped, times_ns, clock.error_ns, unsure)
+            found = np.full(len(unmatched), NOT_ONE, dtype=np.int64)
+            for times_ns in clock.to_monotonic(stamped_ns[unmatched]):
+                others = self._under_way(unstamped, times_ns, seen_ns[unmatched], clock.margin_ns, unsure)
+                found = _either(found, others, unsure)
+            matches[unmatched] = found
         return matches, unsure
 
-    def _under_way(self, places: Index, times_ns: Times, error_ns: int, unsure: set[int]) -> Index:
-        """Which of these calls was running at each time; adds those that may have been to `unsure`."""
+    def _under_way(
+        self, places: Index, times_ns: Times, seen_ns: Times, error_ns: int, unsure: set[int]
+    ) -> Index:
+        """Which of these calls was running at each time, and had begun when the message was seen; adds those
+        that may have been to `unsure`."""
         calls = self.calls[places]
         margin_ns = error_ns + WIRE_ERROR_NS
         latest_ns = np.maximum.accumulate(calls["end_ns"])
+        until_ns = np.minimum(times_ns + margin_ns, seen_ns)
         begin = np.searchsorted(latest_ns, times_ns - margin_ns, side="left").astype(np.int64)
-        end = np.searchsorted(calls["begin_ns"], times_ns + margin_ns, side="right").astype(np.int64)
+        end = np.searchsorted(calls["begin_ns"], until_ns, side="right").astype(np.int64)
         matches = _only(places, begin, end, set())
         for index in np.flatnonzero(end - begin > 1).tolist():
             candidates = np.arange(begin[index], end[index])
@@ -75,6 +85,13 @@ class Writes:
             if len(fits) > 1:
                 unsure.update(places[fits].tolist())
         return matches
+
+
+def _either(found: Index, others: Index, unsure: set[int]) -> Index:
+    """What was found in either of two ways; SEVERAL where they differ. Adds those that differ to `unsure`."""
+    differ = (found != NOT_ONE) & (others != NOT_ONE) & (found != others)
+    unsure.update(place for place in [*found[differ].tolist(), *others[differ].tolist()] if place >= 0)
+    return np.where(differ, SEVERAL, np.where(found == NOT_ONE, others, found)).astype(np.int64)
 
 
 def _near(sorted_ns: Times, times_ns: Times) -> tuple[Index, Index]:
@@ -163,7 +180,8 @@ def _add_seen(
     log: ProbeLog,
     clock: RealtimeClock,
 ) -> None:
-    """Adds the time stamps seen on messages that the writing thread sent itself."""
+    """Adds the time stamps seen on messages that the writing thread sent itself, where the application gave
+    none."""
     if not endpoint.guid or not len(calls):
         return
     keys, owners = _sent_with_time(log)
@@ -171,7 +189,8 @@ def _add_seen(
     keys, owners = keys[matching], owners[matching]
     sent_ns, sender_threads = log.calls["begin_ns"][owners], log.threads[owners]
     stamped_ns = clock.to_monotonic(keys["sequence"].astype(np.int64))
-    margin_ns = clock.error_ns + WIRE_ERROR_NS
+    margin_ns = clock.margin_ns + WIRE_ERROR_NS
+    is_unknown = times_ns == UNKNOWN_NS
     for thread in np.unique(threads).tolist():
         places = np.flatnonzero(threads == thread)
         sends = np.flatnonzero(sender_threads == thread)
@@ -179,7 +198,9 @@ def _add_seen(
             np.maximum(0, np.searchsorted(calls["begin_ns"][places], sent_ns[sends], side="right") - 1)
         ]
         inside = (calls["begin_ns"][within] <= sent_ns[sends]) & (sent_ns[sends] <= calls["end_ns"][within])
-        inside &= ~_of_earlier(calls, within, stamped_ns[sends], margin_ns)
+        for possible_ns in stamped_ns:
+            inside &= ~_of_earlier(calls, within, possible_ns[sends], margin_ns)
+        inside &= is_unknown[within]
         # In reverse, so that the first of several counts: resent messages come later.
         for place, send in zip(within[inside][::-1].tolist(), sends[inside][::-1].tolist(), strict=True):
             times_ns[place] = int(keys["sequence"][send])
@@ -247,7 +268,7 @@ def _places(writes: Writes, takes: Takes, clock: RealtimeClock) -> tuple[Index, 
     its time."""
     own = takes.may_be_of(writes.endpoint.guid)
     matches = np.full(len(own), NOT_ONE, dtype=np.int64)
-    matches[own], unsure = writes.which_and_unsure(takes.stamped_ns[own], clock)
+    matches[own], unsure = writes.which_and_unsure(takes.stamped_ns[own], takes.taken_ns[own], clock)
     return matches, unsure
 
 
@@ -259,13 +280,15 @@ def samples_sent(
     messages: dict[Sample, Message] = {}
     sizes: dict[Message, int] = {}
     for log in logs:
-        keys, _ = _sent_with_time(log)
+        keys, owners = _sent_with_time(log)
+        sent_ns = log.calls["end_ns"][owners].astype(np.int64)
         for guid in _guids(keys):
             writer = by_guid.get(guid)
             if writer is None:
                 continue
-            writer_keys = keys[keys["writer"] == np.void(guid)]
-            places = writer.which(writer_keys["sequence"].astype(np.int64), clock)
+            own = keys["writer"] == np.void(guid)
+            writer_keys = keys[own]
+            places = writer.which(writer_keys["sequence"].astype(np.int64), sent_ns[own], clock)
             for key, place in zip(writer_keys, places.tolist(), strict=True):
                 if place >= 0:
                     message = (writer.stream, place)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,25 +28,37 @@ class ClockPair:
 
 @dataclass(frozen=True)
 class RealtimeClock:
-    """CLOCK_REALTIME between two moments at which both clocks were read."""
+    """CLOCK_REALTIME between two moments at which both clocks were read.
+
+    Time services make both clocks faster or slower alike. So how far one is ahead changes only in a step: if
+    CLOCK_REALTIME is set, or the machine sleeps.
+    """
 
     begin: ClockPair
     end: ClockPair
 
     @property
     def drift_ns(self) -> int:
-        """How far CLOCK_REALTIME gained on CLOCK_MONOTONIC in between: it was slewed, or set."""
+        """How far CLOCK_REALTIME gained on CLOCK_MONOTONIC in between."""
         return self.end.offset_ns - self.begin.offset_ns
 
     @property
     def error_ns(self) -> int:
-        """How wrong a converted time may be, if the clock was slewed evenly."""
+        """How wrong each of the two readings may be."""
         return max(self.begin.error_ns, self.end.error_ns)
 
-    def to_monotonic(self, realtime_ns: Times) -> Times:
-        """Converts times of CLOCK_REALTIME to CLOCK_MONOTONIC."""
-        whole_ns = max(1, self.end.realtime_ns - self.begin.realtime_ns)
-        since_ns = realtime_ns - self.begin.realtime_ns
-        ahead_ns = np.rint(since_ns * (self.drift_ns / whole_ns)).astype(np.int64)
-        monotonic_ns: Times = realtime_ns - self.begin.offset_ns - ahead_ns
-        return monotonic_ns
+    @property
+    def was_set(self) -> bool:
+        """Whether it gained more than the readings may be wrong."""
+        return abs(self.drift_ns) > 2 * self.error_ns
+
+    @property
+    def margin_ns(self) -> int:
+        """How wrong a converted time may be."""
+        return self.error_ns if self.was_set else self.error_ns + abs(self.drift_ns)
+
+    def to_monotonic(self, realtime_ns: Times) -> Sequence[Times]:
+        """Converts times of CLOCK_REALTIME to CLOCK_MONOTONIC, in all possible ways: if the clock was set,
+        nobody knows which of them were before."""
+        pairs = (self.begin, self.end) if self.was_set else (self.begin,)
+        return [realtime_ns - pair.offset_ns for pair in pairs]

@@ -37,15 +37,23 @@ class View:
         return replace(self, begins=begins, ends=ends)
 
 
+def stamps_callback(topic: str) -> bool:
+    """Whether rclcpp stamps the callback that gets a message of a DDS topic. It does not if a client of a
+    service gets a reply, nor in actions."""
+    return not topic.startswith("rr/") and "/_action/" not in topic
+
+
 def view_of(
     samples: pl.DataFrame,
     sender: Process,
     receiver: Process,
     writing: int = probes.API_WRITE,
     taking: int = probes.API_TAKE,
+    *,
+    to_callback: bool = True,
 ) -> tuple[pl.DataFrame, View]:
     """The samples of an edge, from `write` to `take`, in its nodes' view if every message has one. writing,
-    taking: the kinds of the calls that wrote and took."""
+    taking: the kinds of the calls that wrote and took. to_callback: the callback may be stamped."""
     once = samples.filter(pl.col("outcome") != "duplicate")
     published, taken = _column(once, "published_ns"), _column(once, "taken_ns")
     writes = _calls(writing, published, sender)
@@ -54,7 +62,7 @@ def view_of(
     callbacks = {sequence: _callback(taking, call, receiver) for sequence, call in takes.items()}
     begins = _whole(publishings, published)
     ends = _whole(callbacks, taken)
-    if len(set(taken.values())) < len(taken):  # one call took several
+    if not to_callback or len(set(taken.values())) < len(taken):  # the latter: one call took several
         ends = {}
     adjusted = samples
     if begins:
@@ -84,10 +92,12 @@ def _publishing(writing: int, write: Call, sender: Process) -> int | None:
 
 
 def _callback(taking: int, take: Call, receiver: Process) -> int | None:
-    """When the callback started that received what one call took."""
-    end_ns = receiver.last_ns
-    following = receiver.following(taking, take.thread, take.end_ns, end_ns)
-    until_ns = following.begin_ns if following is not None else end_ns
+    """When the callback started that received what one call took. It starts before the thread takes again,
+    before a callback ends, since that one took by itself, and before an executor turns to something else."""
+    until_ns = receiver.last_ns
+    for kind in (taking, probes.CALLBACK_END, probes.EXECUTOR_EXECUTE):
+        following = receiver.following(kind, take.thread, take.end_ns, until_ns)
+        until_ns = following.begin_ns if following is not None else until_ns
     stamp = receiver.following(probes.CALLBACK_START, take.thread, take.end_ns, until_ns)
     return stamp.begin_ns if stamp is not None else None
 

@@ -283,6 +283,24 @@ def test_every_function_of_cyclone_dds_that_takes_is_seen(
     assert told["exit_code"] == 0
 
 
+def test_what_the_middleware_refused_was_not_sent(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counted as sent, and so as lost."""
+    need("cc")
+    need("cyclonedds")
+    refused = tmp_path / "refused"
+    source = ROOT / "tests" / "programs" / "cyclonedds_refused.c"
+    subprocess.run(["cc", "-o", refused, source, "-lddsc"], check=True)
+    monkeypatch.setenv("CYCLONEDDS_URI", INTERFACE)
+    told = probed(tmp_path, f"{refused} 20", "--name", "refused")
+    assert (told["exit_code"], told["ambiguous"], told["taken_from_elsewhere"]) == (0, 0, 0)
+    (edge,) = told["edges"]
+    assert (edge["n"], edge["lost"]) == (20, 0)
+    (program,) = [each for each in told["programs"] if each["name"] == "refused"]
+    assert [end["messages"] for end in program["writers"]] == [20]
+
+
 @pytest.mark.parametrize("distribution", ["humble", "jazzy", "rolling"])
 def test_nodes_of_ros2_are_seen_from_their_publishing_to_their_callback(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distribution: str

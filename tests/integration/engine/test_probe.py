@@ -18,6 +18,7 @@ from lagometer.agent.observe.probes import ProbeFile
 from lagometer.store import probes
 from lagometer.store.probes import ProbeLog, decode
 
+PROGRAMS = Path(__file__).parents[2] / "programs"
 ENVELOPE = struct.pack("<HBBIQ", 0x4C67, 1, 0, 5, 77)
 HEAD = f"""
 import os, socket, subprocess, sys, threading
@@ -296,23 +297,84 @@ def test_without_room_nothing_is_made(build: Path, tmp_path: Path, room: str) ->
     assert not (tmp_path / "probe").exists()
 
 
-def test_fast_dds_writes_with_a_time_that_is_kept(build: Path, tmp_path: Path) -> None:
-    """As rmw_fastrtps_cpp does since Jazzy."""
+def test_writes_that_fast_dds_accepts_are_kept_with_their_time_and_others_are_not(
+    build: Path, tmp_path: Path
+) -> None:
+    """With a time writes rmw_fastrtps_cpp since Jazzy. What was refused would count as lost."""
     need("c++")
-    source, library = Path(__file__).parents[2] / "programs" / "fastdds_times.cpp", tmp_path / "libtimes.so"
+    source, library = PROGRAMS / "fastdds_writes.cpp", tmp_path / "libwrites.so"
     subprocess.run(["c++", "-shared", "-fPIC", "-DLIBRARY", "-o", library, source], check=True)
-    subprocess.run(["c++", "-o", tmp_path / "times", source, library], check=True)
-    log = logged(build, tmp_path, command=[str(tmp_path / "times")])
+    subprocess.run(["c++", "-o", tmp_path / "writes", source, library], check=True)
+    log = logged(build, tmp_path, command=[str(tmp_path / "writes")])
     writes = of_kind(log, probes.API_WRITE)
     given = [1_700_000_000 * 10**9 + nanoseconds for nanoseconds in (5, 6)]
-    assert [int(log.calls[each]["connection"]) for each in writes] == given
-    assert [int(log.calls[each]["result"]) for each in writes] == [105, 106]
+    assert [int(log.calls[each]["connection"]) for each in writes] == [0, 0, 0, *given]
+    assert [int(log.calls[each]["result"]) for each in writes] == [1, 1, 0, 0, 0]
+
+
+def test_a_thread_that_is_cancelled_ends_alone(build: Path, tmp_path: Path) -> None:
+    """Whatever function it waits in. The whole program ended."""
+    need("cc")
+    source, program = PROGRAMS / "cancelled.c", tmp_path / "cancelled"
+    subprocess.run(["cc", "-pthread", "-o", program, source], check=True)
+    log = logged(build, tmp_path, command=[str(program)])
+    assert len(of_kind(log, probes.DRAINED)) == 1  # of the last byte: what did not happen is not there
+    assert not of_kind(log, probes.WAIT) and not of_kind(log, probes.BLOCK)
+
+
+def test_bytes_that_a_receiver_throws_away_are_counted_and_not_looked_for(
+    build: Path, tmp_path: Path
+) -> None:
+    """TCP needs no buffer for them. Of a datagram the size is told, however short the buffer is."""
+    log = logged(
+        build,
+        tmp_path,
+        """
+import ctypes
+libc = ctypes.CDLL(None)
+door = socket.create_server(("127.0.0.1", 0))
+a = socket.create_connection(door.getsockname())
+b, _ = door.accept()
+a.sendall(b"x" * 100)
+size = ctypes.c_size_t(100)
+assert libc.recv(b.fileno(), None, size, socket.MSG_TRUNC | socket.MSG_WAITALL) == 100
+a.sendall(ENVELOPE)
+assert b.recv(1000) == ENVELOPE
+c, d = udp()
+c.send(ENVELOPE + b"x" * 40)
+assert d.recv_into(bytearray(4), 4, socket.MSG_TRUNC) == 56
+""",
+    )
+    received = of_kind(log, probes.RECEIVE)
+    assert log.calls["result"][received].tolist() == [100, len(ENVELOPE), 56]
+    assert log.calls["object"][received].tolist() == [0, 100, 0]
+    assert [owner for owner in log.owners.tolist() if owner in received] == [received[1]]
+
+
+def test_what_became_of_something_sent_is_no_message(build: Path, tmp_path: Path) -> None:
+    """The kernel gives back a datagram that nobody listens for."""
+    log = logged(
+        build,
+        tmp_path,
+        """
+import select
+IP_RECVERR, MSG_ERRQUEUE = 11, 0x2000
+a, b = udp()
+a.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
+b.close()
+a.send(ENVELOPE)
+select.select([a], [], [], 10)
+returned, _, flags, _ = a.recvmsg(1000, 1000, MSG_ERRQUEUE)
+assert returned == ENVELOPE and flags & MSG_ERRQUEUE
+""",
+    )
+    assert (len(of_kind(log, probes.SEND)), len(of_kind(log, probes.RECEIVE))) == (1, 0)
 
 
 def test_of_waits_that_lead_to_nothing_the_last_is_kept(build: Path, tmp_path: Path) -> None:
     """A multi-threaded executor of ROS 2 that spins fills no file: what comes after would be missing."""
     need("c++")
-    source, library = Path(__file__).parents[2] / "programs" / "cyclonedds_waits.c", tmp_path / "libwaits.so"
+    source, library = PROGRAMS / "cyclonedds_waits.c", tmp_path / "libwaits.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-DLIBRARY", "-o", library, source], check=True)
     subprocess.run(["cc", "-o", tmp_path / "waits", source, library], check=True)
     log = logged(build, tmp_path, command=[str(tmp_path / "waits"), "100000"], room_bytes=4096 + 65536)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from lagometer.cli.main import main
-from lagometer.run.program.campaign import Carried, cell_of, write_campaign
+from lagometer.run.program.campaign import Carried, cell_of, warnings, write_campaign
 from lagometer.run.program.running import Look
 from lagometer.stats.program.edges import programs_of
 from lagometer.stats.program.realtime import ClockPair, RealtimeClock
@@ -85,6 +86,15 @@ def test_it_is_shown_reported_and_compared(tmp_path: Path, capsys: pytest.Captur
     assert (compared["cell_a"], compared["verdict"]) == (CELL, "slower")
     assert compared["quantities"]["p50"]["a_ns"] == pytest.approx(51_000, abs=200)
     assert compared["quantities"]["p50"]["b_ns"] == pytest.approx(61_000, abs=200)
+
+
+@pytest.mark.parametrize(("step_ns", "told"), [(18, False), (-800_000, True)])
+def test_a_wall_clock_that_was_set_is_told(step_ns: int, told: bool) -> None:
+    run = carried(50_000, 0)
+    clock = RealtimeClock(CLOCK.begin, ClockPair(10**10, SINCE_1970_NS + 10**10 + step_ns, 9))
+    found = list(warnings(replace(run, look=replace(run.look, clock=clock))))
+    assert found == [each for each in found if "the wall clock was set by -800 µs" in each]
+    assert len(found) == told
 
 
 def test_a_topic_can_not_lead_out_of_the_folder() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,10 +91,16 @@ def program(calls: Iterable[Call], name: str, **of_threads: list[Call]) -> Probe
     return decode(encode(threads, process=1, program=[f"/usr/bin/{name}"]))
 
 
-def pair(writes: Sequence[Call], takes: Sequence[Call], **more: Any) -> Programs:
-    talker = program([declared(probes.DECLARE_WRITER, WRITER), *writes], "talker")
-    listener = program([declared(probes.DECLARE_READER, READER), *takes], "listener")
-    return programs_of([talker, listener], CLOCK, **more)
+def pair(
+    writes: Sequence[Call],
+    takes: Sequence[Call],
+    topic: str = "rt/chatter",
+    clock: RealtimeClock = CLOCK,
+    **more: Any,
+) -> Programs:
+    talker = program([declared(probes.DECLARE_WRITER, WRITER, topic), *writes], "talker")
+    listener = program([declared(probes.DECLARE_READER, READER, topic), *takes], "listener")
+    return programs_of([talker, listener], clock, **more)
 
 
 def test_a_message_is_the_one_that_was_being_written_at_the_time_that_it_bears() -> None:
@@ -155,6 +162,21 @@ def test_what_may_be_among_the_ambiguous_ones_is_not_called_lost() -> None:
     assert found.edges[0].samples["outcome"].to_list() == ["delivered", "delivered"]
 
 
+@pytest.mark.parametrize("warmup_ns", [0, 25_000_000])
+def test_the_rate_counts_messages_that_nobody_can_tell_apart(warmup_ns: int) -> None:
+    """As two that have one time, such as two frames of one exposure."""
+    writes, takes = [], []
+    for number in range(21):
+        at = 10_000_000 * (number + 1)
+        stamped_ns = 1_000 * (number if number in (0, 19, 20) else 100 + (number - 1) // 2)
+        writes.append(wrote(at, at + 5_000, given_ns=SINCE_1970_NS + stamped_ns))
+        takes.append(took(at + 100_000, stamped_ns))
+    found = pair(writes, takes, warmup_ns=warmup_ns)
+    (edge,) = found.edges
+    assert (found.ambiguous, edge.samples.height, edge.figures["lost"]) == (18, 3, 0)
+    assert edge.figures["rate_achieved_hz"] == 100.0
+
+
 def test_near_its_border_a_time_belongs_to_two_writings() -> None:
     """The two clocks are known to ERROR_NS alone."""
     writes = [wrote(1_000, 2_000), wrote(2_050, 3_000)]
@@ -211,6 +233,24 @@ def test_messages_that_wait_for_a_full_packet_belong_to_their_own_writes() -> No
     assert (found.strange, found.ambiguous) == (0, 0)
     assert edge.samples["publish_ns"].to_list() == [1_000, 2_000, 3_000]
     assert edge.samples["outcome"].unique().to_list() == ["delivered"]
+
+
+def test_a_time_that_the_program_gave_is_not_that_of_another_message_of_the_packet() -> None:
+    """Such as rmw_cyclonedds_cpp, which reads the clock before it writes: the time lies in no call."""
+    begins_ns = (10_000, 20_000, 30_000)
+    sent = [
+        moved(probes.SEND, 31_000, 32_000, number + 1, at - 200, 64) for number, at in enumerate(begins_ns)
+    ]
+    given = [wrote(at, at + 3_000, given_ns=SINCE_1970_NS + at - 200) for at in begins_ns]
+    writer = [declared(probes.DECLARE_WRITER, WRITER), *given]
+    writer[-1:-1] = [({**sent[0][0]}, [key for _, keys in sent for key in keys])]
+    takes = [took(at + 40_000, at - 200) for at in begins_ns]
+    found = programs_of(
+        [program(writer, "talker"), program([declared(probes.DECLARE_READER, READER), *takes], "l")], CLOCK
+    )
+    (edge,) = found.edges
+    assert (found.strange, found.ambiguous, edge.figures["n"], edge.figures["lost"]) == (0, 0, 3, 0)
+    assert edge.samples["publish_ns"].to_list() == list(begins_ns)
 
 
 def echoes(answered_by: bytes, asked_by: bytes) -> Programs:
@@ -293,12 +333,53 @@ def test_the_warm_up_counts_nowhere() -> None:
     assert edge.layers["sequence"].n_unique() == 7  # the file has all
 
 
-def test_a_clock_that_is_slewed_is_followed() -> None:
-    slewed = RealtimeClock(
-        ClockPair(0, SINCE_1970_NS, 1), ClockPair(10**9, SINCE_1970_NS + 10**9 + 40_000, 1)
-    )
-    found = slewed.to_monotonic(np.array([SINCE_1970_NS + 5 * 10**8 + 20_000]))
-    assert found.tolist() == [5 * 10**8]
+def set_by(step_ns: int) -> RealtimeClock:
+    """A clock that somebody set meanwhile."""
+    return RealtimeClock(CLOCK.begin, replace(CLOCK.end, realtime_ns=CLOCK.end.realtime_ns + step_ns))
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "was_set", "margin_ns", "found_ns"),
+    [(0, False, 100, [500]), (-150, False, 250, [500]), (40_000, True, 100, [500, -39_500])],
+)
+def test_a_clock_is_known_to_be_set_if_the_readings_are_not_that_wrong(
+    step_ns: int, was_set: bool, margin_ns: int, found_ns: list[int]
+) -> None:
+    """Time services make both clocks faster or slower alike: then nothing changes between them."""
+    clock = set_by(step_ns)
+    assert (clock.was_set, clock.margin_ns) == (was_set, margin_ns)
+    found = clock.to_monotonic(np.array([SINCE_1970_NS + 500]))
+    assert [int(each[0]) for each in found] == found_ns
+
+
+@pytest.mark.parametrize("step_ns", [0, 150, 100_000, -100_000, 800_000, -800_000, 900_000])
+def test_if_the_clock_is_set_no_message_is_taken_for_another(step_ns: int) -> None:
+    """After half of the messages, which come every 400 µs and arrive after 60. Those of before and after are
+    alike if it is set by a multiple of the period, and left out."""
+    writes, takes = [], []
+    for number in range(1, 101):
+        at = number * 400_000
+        writes.append(wrote(at, at + 10_000))
+        takes.append(took(at + 60_000, at + 5_000 + (step_ns if number > 50 else 0)))
+    found = pair(writes, takes, clock=set_by(step_ns))
+    (edge,) = found.edges
+    latencies = edge.samples["taken_ns"] - edge.samples["publish_ns"]
+    assert set(latencies.to_list()) == {60_000}
+    assert (found.strange, edge.figures["lost"]) == (0, 0)
+    assert edge.figures["n"] == 100 - found.ambiguous
+    assert (found.ambiguous > 0) == (abs(step_ns) == 800_000)
+
+
+def test_messages_that_wait_for_a_full_packet_are_told_apart_by_a_clock_that_was_set() -> None:
+    begins_ns, step_ns = (1_000, 2_000, 3_000), 5_000
+    stamped_ns = [at + 10 + step_ns for at in begins_ns]
+    sent = [moved(probes.SEND, 3_020, 3_030, number + 1, at, 104) for number, at in enumerate(stamped_ns)]
+    writes: list[Call] = [wrote(at, at + 40) for at in begins_ns]
+    writes[-1:-1] = [(sent[0][0], [key for _, keys in sent for key in keys])]
+    found = pair(writes, [took(9_000, *stamped_ns)], clock=set_by(step_ns))
+    (edge,) = found.edges
+    assert (found.strange, found.ambiguous) == (0, 0)
+    assert edge.samples["publish_ns"].to_list() == [1_000, 2_000, 3_000]
 
 
 def test_programs_are_called_by_their_node_their_script_or_their_name() -> None:
@@ -355,6 +436,38 @@ def test_a_message_of_ros2_is_under_way_from_its_publishing_to_its_callback() ->
     assert edge.samples["taken_ns"].to_list() == [12_060, 22_060]
     spent = edge.layers.with_columns((pl.col("end_ns") - pl.col("begin_ns")).alias("ns"))
     assert spent["ns"].sum() == 2 * 2_110
+
+
+@pytest.mark.parametrize("executes", [True, False])
+def test_the_callback_of_a_timer_gets_no_reply(executes: bool) -> None:
+    """A client looks at the answer of each call before its timer calls again; rclcpp stamps no callback that
+    gets a reply. An executor that stamps nothing says of the timer's callback nothing else either."""
+    answers, node = [], []
+    for at in range(100_000, 600_000, 100_000):
+        node += [stamp(probes.EXECUTOR_EXECUTE, at)] * executes
+        node += [stamp(probes.CALLBACK_START, at + 1_000), stamp(probes.CALLBACK_END, at + 3_000)]
+        if at < 500_000:
+            answers.append(wrote(at + 6_000, at + 7_000))
+            node += [*[stamp(probes.EXECUTOR_EXECUTE, at + 10_000)] * executes, took(at + 11_000, at + 6_500)]
+    topics = ["rr/addReply", "rt/fibonacci/_action/feedback", *["rt/generic"] * executes]
+    for topic in topics:
+        (edge,) = pair(answers, node, topic=topic).edges
+        assert edge.ends == "take"
+        assert set((edge.samples["taken_ns"] - edge.samples["publish_ns"]).to_list()) == {5_000}
+
+
+def test_what_a_callback_takes_itself_ends_at_the_take() -> None:
+    """The next callback is that of the timer again."""
+    writes, node = [], []
+    for at in range(100_000, 600_000, 100_000):
+        node.append(stamp(probes.CALLBACK_START, at))
+        if at < 500_000:
+            writes.append(wrote(at - 6_000, at - 5_000))
+            node.append(took(at + 1_000, at - 5_500))
+        node.append(stamp(probes.CALLBACK_END, at + 3_000))
+    (edge,) = pair(writes, node).edges
+    assert edge.ends == "take"
+    assert set((edge.samples["taken_ns"] - edge.samples["publish_ns"]).to_list()) == {7_000}
 
 
 @pytest.mark.parametrize("called_back", [[10_000], [20_000], []])
