@@ -33,6 +33,7 @@ from lagometer.store import format as form
 INFINITE_NS = np.iinfo(np.int64).max  # the latency of a message that never arrives
 MISS_SHARE = "deadline_miss_share"
 _BEGIN = {"latency": "publish_ns", "response": "intended_ns"}
+_TIMES = ("intended_ns", "publish_ns", "taken_ns")
 
 
 def lost_quantity(quantile: str) -> str:
@@ -108,6 +109,8 @@ class _Edge:
         for figure, begin in _BEGIN.items():
             times = delivered.select((pl.col("taken_ns") - pl.col(begin)).alias("time"))["time"]
             self.series[figure].append(_narrow(times.drop_nulls().to_numpy()))
+        if self.loses or self.deadline_ns is not None:
+            measured = _as_due(measured)
         if self.loses:
             self.with_lost.append(_with_the_lost(measured))
         if self.deadline_ns is not None:
@@ -164,12 +167,29 @@ def _known(rows: pl.DataFrame, column: str) -> list[float]:
     return rows[column].drop_nulls().to_list() if column in rows.columns else []
 
 
+def _as_due(measured: pl.DataFrame) -> pl.DataFrame:
+    """An edge's messages in the order in which they were due, if any is missing.
+
+    End to end and of chains, the samples have those that did not arrive after all others. The bootstrap would
+    take them for one long outage, however they were scattered.
+    """
+    if (measured["outcome"] == "delivered").all():
+        return measured
+    own = measured.lazy().filter(~pl.col("outcome").is_in(form.APART)).select("outcome", *_TIMES).collect()
+    due_ns = pl.coalesce("intended_ns", "publish_ns")
+    if own.select(due_ns).to_series().is_sorted():  # as of nearly every single edge
+        return own
+    return own.sort(due_ns, maintain_order=True)
+
+
 def _with_the_lost(measured: pl.DataFrame) -> Numbers:
-    """The latencies of an edge's messages in sample order; infinite for messages that never arrived."""
+    """The latencies of an edge's messages, in the same order; infinite for messages that never arrived. Empty
+    if the latency of one that arrived is unknown: the others would all seem lost."""
     arrived = pl.col("outcome") == "delivered"
     latency = pl.when(arrived).then(pl.col("taken_ns") - pl.col("publish_ns")).otherwise(INFINITE_NS)
     sent = measured.filter(pl.col("outcome").is_in(["delivered", "lost", "censored"]))
-    return sent.select(latency.alias("latency"))["latency"].drop_nulls().to_numpy()
+    latencies = sent.select(latency.alias("latency"))["latency"]
+    return np.zeros(0, dtype=np.int64) if latencies.null_count() else latencies.to_numpy()
 
 
 def _narrow(numbers: Numbers) -> npt.NDArray[np.integer[Any]]:

@@ -20,8 +20,11 @@ def jitter_ns(delivered: pl.DataFrame) -> float | None:
 
     delivered: `sequence`, `publish_ns`, `taken_ns`. A pair counts if the later message directly follows the
     earlier one from its source (no message between them was lost, as in RFC 3393) and both went to the same
-    reader. None with fewer than ten pairs, or if messages of several sources can't be told apart.
+    reader. None with fewer than ten pairs, if messages of several sources can't be told apart, or if the
+    offset between clocks is unknown.
     """
+    if delivered["taken_ns"].null_count():
+        return None
     sequence = delivered["sequence"].to_numpy().astype(np.int64)
     taken_ns = delivered["taken_ns"].to_numpy().astype(np.int64)
     latency_ns = taken_ns - delivered["publish_ns"].to_numpy().astype(np.int64)

@@ -170,8 +170,13 @@ class _Cell:
             )
             .row(0, named=True)
         )
+        unknown = sum(bool(count) for count in self._column("n")) - row["trials"]
+        if unknown and not row["trials"]:
+            return Figure(why="not known of any trial")
         if row["status"] == OK:
-            return Figure(row["estimate_ns"], row["low_ns"], row["high_ns"], why=self._growing())
+            remarks = [self._growing(), self._not_known(unknown) if unknown > 0 else None]
+            why = "; ".join(remark for remark in remarks if remark) or None
+            return Figure(row["estimate_ns"], row["low_ns"], row["high_ns"], why=why)
         trial_values = [
             latency_ns for latency_ns in self._column(f"latency_{quantity}_ns") if latency_ns is not None
         ]
@@ -196,7 +201,7 @@ class _Cell:
             return Figure(why="not known of any trial" if trials else "no message arrived")
         value = max(maximum for maximum, _ in known)
         if len(known) < len(trials):
-            return Figure(value, why=f"not known of {len(trials) - len(known)} of {self._trials()}")
+            return Figure(value, why=self._not_known(len(trials) - len(known)))
         count = int(self._rows["n"].sum())
         why = f"the largest of {count:,} messages: a fact about them, no promise about others"
         bound_ns = max(bound for _, bound in known)
@@ -216,7 +221,7 @@ class _Cell:
         if ends is not None:
             return Figure(value, *ends)
         if len(known) < len(values):
-            return Figure(value, why=f"not known of {len(values) - len(known)} of {self._trials()}")
+            return Figure(value, why=self._not_known(len(values) - len(known)))
         return Figure(value, why=self._too_few())
 
     def _share(self, outcomes: Sequence[str], with_rejected: bool) -> Figure:
@@ -232,6 +237,9 @@ class _Cell:
         worth = max(float(len(masks)), together * sent)
         low, high = miss_limits(shares, masks, sent, worth, safe_alpha(self._campaign))
         return Figure(float(np.mean(shares)), low, high)
+
+    def _not_known(self, trials: int) -> str:
+        return f"not known of {trials} of {self._trials()}"
 
     def _trials(self) -> str:
         return f"{self._rows.height} trial{'s' if self._rows.height > 1 else ''}"
@@ -258,4 +266,4 @@ def _absent(measured: pl.DataFrame, outcomes: Sequence[str], with_rejected: bool
 
 
 def _latencies(delivered: pl.DataFrame) -> Numbers:
-    return (delivered["taken_ns"] - delivered["publish_ns"]).to_numpy().astype(np.int64)
+    return (delivered["taken_ns"] - delivered["publish_ns"]).drop_nulls().to_numpy().astype(np.int64)

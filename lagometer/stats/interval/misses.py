@@ -31,7 +31,7 @@ _OWN = ~pl.col("outcome").is_in(APART)
 
 
 def missed_in_order(measured: pl.DataFrame, deadline_ns: int) -> Mask:
-    """For each message of an edge's measure phase, in sample order, whether it missed.
+    """For each message of an edge's measure phase, in the order of the rows, whether it missed.
 
     This shows how misses cluster, not how many there were: skipped messages have no row, and it ignores
     whether a message still under way at the end of the drain would have been in time.

@@ -110,10 +110,12 @@ class CellProgress:
 
 
 def chain_latencies(samples: pl.DataFrame) -> Numbers:
-    """The end-to-end latencies a decision is based on: delivered messages of the measure phase."""
+    """The end-to-end latencies a decision is based on: delivered messages of the measure phase. Those between
+    clocks with an unknown offset have none, so there may be none at all in a valid trial."""
     chosen = samples.filter(
         (pl.col("edge") == form.END_TO_END)
         & (pl.col("phase") == "measure")
         & (pl.col("outcome") == "delivered")
     )
-    return chosen.select(pl.col("taken_ns") - pl.col("publish_ns")).to_series().to_numpy().astype(np.int64)
+    latency_ns = chosen.select(pl.col("taken_ns") - pl.col("publish_ns")).to_series()
+    return latency_ns.drop_nulls().to_numpy().astype(np.int64)

@@ -47,6 +47,34 @@ class _Way:
     parts: ChainParts
 
 
+@dataclass(frozen=True)
+class _Nodes:
+    """The rows of every edge of a trial, to find what a node takes."""
+
+    rows: Sequence[EdgeRows]
+    specs: Sequence[EdgeSpec]
+
+    def begun_ns(self, node: str, messages: Index, table: SentTable) -> Times:
+        """When the callback began that published each of a node's messages.
+
+        The records say when its message was taken. If one call took several, it began when the one before was
+        handled: the records of what the node took say so.
+        """
+        sent = table.records[messages]
+        recorded = sent["publish_ns"] - sent["callback_ns"].astype(np.int64)
+        begun = recorded.copy()
+        for spec, part in zip(self.specs, self.rows, strict=True):
+            taken_ns = part.received["taken_ns"]
+            if spec.receiver != node or np.array_equal(part.started_ns, taken_ns):
+                continue
+            arrival = _arrivals(part, len(table.records))[cause_on(table, messages, spec.stream)]
+            # Of several causes, the one that was taken when the callback began is what triggered it.
+            trigger = np.flatnonzero((arrival != NOWHERE) & (taken_ns[arrival] == recorded))
+            begun[trigger] = np.maximum(begun[trigger], part.started_ns[arrival[trigger]])
+        before_sending: Times = np.minimum(begun, sent["publish_ns"])
+        return before_sending
+
+
 def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, facts: TrialFacts) -> EdgeRows:
     """One row for each message taken at the chain's end that has a cause on its first edge, and one for each
     message of the first edge that was lost on the way, or that nobody was there to pass on.
@@ -59,7 +87,7 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
     edges = [rows[number] for number in numbers]
     specs = [facts.edges[number] for number in numbers]
     forwarded = [spec.name in chain.forwarded for spec in specs]
-    way = _follow(edges, specs, table, forwarded)
+    way = _follow(edges, specs, table, forwarded, _Nodes(rows, facts.edges))
     absent, outcome = _absent(edges, specs, table, way.first, facts.edges)
     last = edges[-1]
     late = overtaken(table.records["sequence"][way.first], np.zeros(len(way.first), dtype=np.int64))
@@ -83,13 +111,17 @@ def chain_rows(chain: ChainSpec, rows: Sequence[EdgeRows], table: SentTable, fac
 
 
 def _follow(
-    edges: Sequence[EdgeRows], specs: Sequence[EdgeSpec], table: SentTable, forwarded: Sequence[bool]
+    edges: Sequence[EdgeRows],
+    specs: Sequence[EdgeSpec],
+    table: SentTable,
+    forwarded: Sequence[bool],
+    nodes: _Nodes,
 ) -> _Way:
     """Goes back from each message taken on the last edge and adds up the parts."""
     last = np.flatnonzero(edges[-1].outcome == DELIVERED)
     last = last[np.argsort(edges[-1].taken[last], kind="stable")]
     message, taken = edges[-1].sent[last], edges[-1].taken[last]
-    started, handled = started_ns(edges[-1].received)[taken], edges[-1].received["handled_ns"][taken]
+    started, handled = edges[-1].started_ns[taken], edges[-1].received["handled_ns"][taken]
     computation = handled - started
     communication = started - table.records["publish_ns"][message]
     idle = np.zeros(len(last), dtype=np.int64)
@@ -108,8 +140,8 @@ def _follow(
             communication += sent["publish_ns"]
             message = cause
             continue
-        started, handled = started_ns(edge.received)[taken], edge.received["handled_ns"][taken]
-        waited = np.maximum(sent["publish_ns"] - sent["callback_ns"].astype(np.int64) - handled, 0)
+        started, handled = edge.started_ns[taken], edge.received["handled_ns"][taken]
+        waited = np.maximum(nodes.begun_ns(specs[number].receiver, message, table) - handled, 0)
         known &= sent["callback_ns"] > 0
         idle += waited
         computation += sent["publish_ns"] - started - waited
@@ -122,7 +154,11 @@ def _follow(
 
 def started_ns(received: Records) -> Times:
     """When the callback of each message began: when the message was taken; or, if one call took several, when
-    the one before it was handled."""
+    the one before it was handled.
+
+    received: all that one reader took, in the order of taking. One call may return messages of several
+    publishers, or requests of several clients.
+    """
     started = received["taken_ns"].astype(np.int64)
     at_once = np.flatnonzero(received["taken_ns"][1:] == received["taken_ns"][:-1]) + 1
     started[at_once] = np.minimum(

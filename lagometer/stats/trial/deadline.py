@@ -9,7 +9,7 @@ import polars as pl
 
 from lagometer.stats.trial.data_age import chain_age_max_ns, edge_age_max_ns
 from lagometer.stats.trial.hosts import between_clocks
-from lagometer.stats.trial.punctuality import skipped_before, skipped_last
+from lagometer.stats.trial.punctuality import Skipped, edges_of, skipped_on
 from lagometer.stats.trial.rows import by_edge
 from lagometer.store import format as form
 from lagometer.store.facts import TrialFacts
@@ -34,15 +34,14 @@ def deadline_figures(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, dict
         columns[name] = {"data_age_max_ns": age_ns}
         # A miss is yes or no: a time known only within a bound can't decide it.
         if facts.deadline_ns is not None and name not in apart:
-            skips, last = _skips(name, samples, facts)
-            columns[name].update(_misses(measured, skips, last, facts, facts.deadline_ns))
+            skipped = _skipped(name, samples, facts)
+            columns[name].update(_misses(measured, skipped, facts, facts.deadline_ns))
     return columns
 
 
 def _misses(
-    measured: pl.DataFrame, skips: pl.DataFrame, last: int, facts: TrialFacts, deadline_ns: int
+    measured: pl.DataFrame, dropped: Skipped, facts: TrialFacts, deadline_ns: int
 ) -> dict[str, object]:
-    """`skips`: how many messages were dropped before each message; `last`: after all of them."""
     judged = (
         measured.filter(_OWN)
         .with_columns(
@@ -54,19 +53,21 @@ def _misses(
         # Whether messages still under way at the end of the drain would have met a later deadline is unknown.
         .filter((pl.col("outcome") != "censored") | (pl.col("due_ns") + deadline_ns <= facts.drain_end_ns))
     )
+    # Messages of sources with the same schedule share due time and number, but not the time of publishing.
+    message = ("due_ns", "sequence", "publish_ns")
     activations = (
-        judged.group_by("due_ns", "sequence")
+        judged.group_by(message)
         .agg(pl.col("met").all())
-        .join(skips, on="sequence", how="left")
-        .sort("due_ns", "sequence")
+        .join(dropped.before, on="sequence", how="left")
+        .sort(message)
     )
     skipped = activations["skipped"].fill_null(0).to_numpy()
     # A message that was never sent is a miss before the message that follows it.
-    met = np.zeros(int((skipped + 1).sum()) + last, dtype=np.bool_)
+    met = np.zeros(int((skipped + 1).sum()) + dropped.last, dtype=np.bool_)
     met[np.cumsum(skipped + 1) - 1] = activations["met"].to_numpy()
-    dropped = int(skipped.sum()) + last
-    missed = int((~judged["met"]).sum()) + dropped
-    count = judged.height + dropped
+    never_sent = int(skipped.sum()) + dropped.last
+    missed = int((~judged["met"]).sum()) + never_sent
+    count = judged.height + never_sent
     return {
         "deadline_ns": deadline_ns,
         "deadline_missed": missed,
@@ -78,18 +79,13 @@ def _misses(
     }
 
 
-def _skips(name: str, samples: pl.DataFrame, facts: TrialFacts) -> tuple[pl.DataFrame, int]:
-    """How many messages were skipped before each message, and last; end-to-end, those of its only source."""
-    empty = pl.DataFrame(schema={"sequence": pl.UInt64(), "skipped": pl.Int64()})
-    streams = {edge.stream for edge in facts.edges if edge.name == name}
-    if name == form.END_TO_END:
-        streams = set(facts.source_streams) if len(facts.source_streams) == 1 else set()
-    skipped = sum(writer.skipped for writer in facts.writers if writer.stream in streams)
-    first = next((edge.name for edge in facts.edges if edge.stream in streams), None)
-    if not skipped or first is None:
-        return empty, 0
-    before = skipped_before(samples, first, facts.measure_begin_ns)
-    return before, skipped_last(samples, first, skipped)
+def _skipped(name: str, samples: pl.DataFrame, facts: TrialFacts) -> Skipped:
+    """What the source of an edge dropped; end-to-end, its only source."""
+    readers = [edge for edge in facts.edges if edge.name == name]
+    if name == form.END_TO_END and len(facts.source_streams) == 1:
+        (stream,) = facts.source_streams
+        readers = edges_of(stream, facts)
+    return skipped_on(readers, samples, facts)
 
 
 def longest_run(missed: Mask) -> int:

@@ -8,14 +8,14 @@ docs/methodology/messages.md the definitions. A message that did not arrive is a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from lagometer.stats.trial.absence import after_kept_calls, connected, each_call_once, is_partial
-from lagometer.stats.trial.chains import chain_rows
+from lagometer.stats.trial.chains import chain_rows, started_ns
 from lagometer.stats.trial.clocks import Times, clock_offsets
 from lagometer.stats.trial.reach import anyone_away, is_cut, shut_for_good, unreachable
 from lagometer.stats.trial.rows import (
@@ -46,10 +46,14 @@ from lagometer.store.records import Lane, Records
 def samples(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame:
     """Every message on every edge, and every chain end to end; all phases. Raises RecordsError."""
     table = sent_table(lanes, facts)
-    received = {(lane.node, lane.endpoint): lane.records for lane in lanes if lane.kind == rec.KIND_RECEIVED}
-    no_records = np.zeros(0, dtype=rec.RECEIVED_DTYPE)
+    received = {
+        (lane.node, lane.endpoint): _Taken.of(lane.records, facts)
+        for lane in lanes
+        if lane.kind == rec.KIND_RECEIVED
+    }
+    nothing = _Taken.of(np.zeros(0, dtype=rec.RECEIVED_DTYPE), facts)
     rows = [
-        _edge_rows(edge, table, received.get((edge.receiver_node, edge.reader), no_records), facts)
+        _edge_rows(edge, table, received.get((edge.receiver_node, edge.reader), nothing), facts)
         for edge in facts.edges
     ]
     rows = each_call_once(rows, facts.edges)
@@ -84,12 +88,28 @@ def misdelivered(lanes: Sequence[Lane], facts: TrialFacts) -> Iterator[str]:
 # --- one edge
 
 
-def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFacts) -> EdgeRows:
-    received = lane[lane["stream"] == edge.stream]
+@dataclass(frozen=True)
+class _Taken:
+    """What one reader took from all publishers, in the order of taking. started_ns: when the callback of each
+    began; empty if no chain needs it."""
+
+    records: Records
+    started_ns: Times
+
+    @classmethod
+    def of(cls, records: Records, facts: TrialFacts) -> _Taken:
+        taken_ns = records["taken_ns"]
+        if (taken_ns[1:] < taken_ns[:-1]).any():
+            records = records[np.argsort(taken_ns, kind="stable")]
+        return cls(records, started_ns(records) if facts.chains else np.zeros(0, dtype=np.int64))
+
+
+def _edge_rows(edge: EdgeSpec, table: SentTable, lane: _Taken, facts: TrialFacts) -> EdgeRows:
+    own: Mask = lane.records["stream"] == edge.stream
     if facts.drain_end_ns > 0:
         # Messages taken later are censored, not delivered.
-        received = received[received["taken_ns"] <= facts.drain_end_ns]
-    received = received[np.argsort(received["taken_ns"], kind="stable")]
+        own &= lane.records["taken_ns"] <= facts.drain_end_ns
+    received = lane.records[own]
     begin, end = table.span(edge.stream)
     sent_of_taken = table.locate(received["stream"], received["sequence"])
     first = _first_of_each(received["sequence"])
@@ -124,6 +144,7 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: Records, facts: TrialFact
         payload_bytes=edge.payload_bytes,
         sizes_bytes=edge.sizes_bytes,
         receiver_clock=edge.receiver_clock,
+        started_ns=lane.started_ns[own] if len(lane.started_ns) else lane.started_ns,
         kept=kept,
     )
 

@@ -110,17 +110,17 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
             rows[-1]["response_growth_ns_per_s"] = 1e9 * growth.slope
     p50_ns = {str(row["edge"]): _count(row["latency_p50_ns"]) or None for row in rows}
     rows[-1 - len(chains)].update(fairness_columns(facts, p50_ns))
-    delivered = sum(_count(row["n"]) for row in rows[: -1 - len(chains)])
-    noise = noise_of(facts, delivered)
+    taken = _taken(edge_samples, facts)
+    noise = noise_of(facts, taken.messages)
     schema = form.cells_schema(facts.factors)
     common: dict[str, object] = {
         "noisy": None if noise is None else bool(noise),
         "noise": None if noise is None else list(noise),
-        "wire_bytes_per_payload_byte": _wire_ratio(facts, measured),
+        "wire_bytes_per_payload_byte": _wire_ratio(facts, taken),
         "involuntary_switches": facts.observed.involuntary_switches if facts.observed else None,
         "cell": facts.cell,
         "trial": facts.trial,
-        "cpu_per_message_ns": facts.cpu_ns / delivered if delivered else None,
+        "cpu_per_message_ns": facts.cpu_ns / taken.messages if taken.messages else None,
         "overhead_s": facts.overhead_s,
         "discovery_ns": facts.discovery_ns,
         **_startup(samples, facts),
@@ -137,20 +137,36 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     )
 
 
-def _wire_ratio(facts: TrialFacts, measured: Mapping[str, pl.DataFrame]) -> float | None:
+@dataclass(frozen=True)
+class _Taken:
+    """What readers took on all edges, and its payload."""
+
+    messages: int
+    payload_bytes: int
+
+
+def _taken(edge_samples: Mapping[str, pl.DataFrame], facts: TrialFacts) -> _Taken:
+    """What was due in the measure phase, including what counts as warm-up (warmup.py): CPU time, switches and
+    packets are those of the whole phase."""
+    due_ns = pl.coalesce("intended_ns", "publish_ns")
+    counted_out = (pl.col("phase") == "warm-up") & (due_ns >= facts.measure_begin_ns)
+    chosen = (pl.col("outcome") == "delivered") & ((pl.col("phase") == "measure") | counted_out)
+    payload = pl.col("payload_bytes").cast(pl.Int64).sum()
+    parts = [
+        edge_samples[name].lazy().filter(chosen).select(pl.len(), payload).collect().row(0)
+        for name in {edge.name for edge in facts.edges} & edge_samples.keys()
+    ]
+    return _Taken(sum(count for count, _ in parts), sum(size for _, size in parts))
+
+
+def _wire_ratio(facts: TrialFacts, taken: _Taken) -> float | None:
     """Bytes on the wire per payload byte that a reader took; 1 would be a transfer without headers.
 
     None if no packets were captured or nothing was taken. Below 1 if messages share memory, or if one packet
     delivers to several readers.
     """
     sent = facts.observed.wire.get("bytes") if facts.observed is not None else None
-    edges = {edge.name for edge in facts.edges}
-    taken = sum(
-        int(part.filter(pl.col("outcome") == "delivered")["payload_bytes"].cast(pl.Int64).sum())
-        for name, part in measured.items()
-        if name in edges
-    )
-    return sent / taken if sent is not None and taken else None
+    return sent / taken.payload_bytes if sent is not None and taken.payload_bytes else None
 
 
 def _startup(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, int | None]:

@@ -36,12 +36,10 @@ class Steadiness:
 
     steady_ns: the time after the common start at which counting begins; None if a steady state was not looked
     for, or if there were too few messages to tell. steady: whether there is one; None likewise.
-    counted_share: the share that counts of the messages delivered on all edges in the measure phase.
     """
 
     steady_ns: int | None = None
     steady: bool | None = None
-    counted_share: float = 1.0
 
 
 def without_warm_up(
@@ -51,7 +49,6 @@ def without_warm_up(
     if not wanted.discard and wanted.latest_ns is None:
         return samples, Steadiness()
     due = pl.coalesce("intended_ns", "publish_ns", "taken_ns")
-    count_before = _delivered(samples)
     if wanted.discard:
         place = due.rank("ordinal").over("edge", "phase")
         samples = _marked(samples, place <= wanted.discard)
@@ -61,12 +58,11 @@ def without_warm_up(
         if start_ns is not None:
             samples = _marked(samples, due < start_ns)
             steady_ns = start_ns - facts.begin_ns
-    share = _delivered(samples) / count_before if count_before else 1.0
-    return samples, Steadiness(steady_ns, steady, share)
+    return samples, Steadiness(steady_ns, steady)
 
 
 def noted(rows: pl.DataFrame, steadiness: Steadiness) -> pl.DataFrame:
-    """The rows of cells.parquet with the result. CPU time covers the whole phase, and so does its share."""
+    """The rows of cells.parquet with the result."""
     warnings = ["not-steady: the counted part begins at the latest end of the warm-up"]
     if steadiness.steady is not False:
         warnings = []
@@ -74,7 +70,6 @@ def noted(rows: pl.DataFrame, steadiness: Steadiness) -> pl.DataFrame:
         steady_ns=pl.lit(steadiness.steady_ns, dtype=pl.Int64()),
         steady=pl.lit(steadiness.steady, dtype=pl.Boolean()),
         warnings=pl.col("warnings").list.concat(pl.lit(warnings, dtype=pl.List(pl.String()))),
-        cpu_per_message_ns=pl.col("cpu_per_message_ns") * steadiness.counted_share,
     )
 
 
@@ -103,8 +98,3 @@ def _marked(samples: pl.DataFrame, early: pl.Expr) -> pl.DataFrame:
     marked = pl.when((pl.col("phase") == "measure") & early).then(pl.lit("warm-up"))
     phase = marked.otherwise(pl.col("phase").cast(pl.String())).cast(form.SAMPLES_SCHEMA["phase"])
     return samples.with_columns(phase=phase)
-
-
-def _delivered(samples: pl.DataFrame) -> int:
-    counted = (pl.col("phase") == "measure") & (pl.col("outcome") == "delivered")
-    return samples.filter(counted & (pl.col("edge") != form.END_TO_END)).height

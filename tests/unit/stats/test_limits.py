@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,12 @@ def test_jitter_is_the_mean_difference_of_neighbours() -> None:
     assert jitter_ns(delivered(*overtaken)) == np.abs(np.diff(latencies)).mean()
 
 
+def test_without_the_offset_of_the_clocks_there_is_no_jitter() -> None:
+    rows = delivered(*stream([100, 120] * 20))
+    assert jitter_ns(rows) == 20.0
+    assert jitter_ns(rows.with_columns(taken_ns=pl.lit(None, pl.Int64()))) is None
+
+
 def test_jitter_keeps_readers_and_sources_apart() -> None:
     near, far = [100, 120] * 7, [900, 920] * 7
     two_readers = delivered(*stream(near), *stream(far))
@@ -210,6 +217,49 @@ def test_a_maximum_between_two_clocks_is_known_to_their_bound(campaign: Path, tm
     unknown = judged(with_clocks(campaign, tmp_path / "unknown", None), "max > 1ns")
     assert unknown.verdict == UNKNOWN
     assert str(unknown.why).startswith("not known of 1 of ")
+
+
+def without_clocks(source: Path, folder: Path, trials: Collection[int]) -> Path:
+    """A copy of a campaign in which the offset of the clocks was unknown in these trials of both cells."""
+    shutil.copytree(source, folder)
+    (folder / "estimates.parquet").unlink(missing_ok=True)
+    cells = pl.read_parquet(folder / "cells.parquet")
+    unknown = pl.when(~pl.col("trial").is_in(list(trials)))
+    names = [name for name in cells.columns if name.startswith("latency_")]
+    cells.with_columns(unknown.then(pl.col(name)).alias(name) for name in names).write_parquet(
+        folder / "cells.parquet"
+    )
+    for path in (
+        path
+        for cell in (SHM, UDP)
+        for trial in trials
+        for path in (folder / "samples" / cell).glob(f"{trial}.*")
+    ):
+        frame = pl.read_parquet(path)
+        frame.with_columns(taken_ns=pl.lit(None, frame.schema["taken_ns"])).write_parquet(path)
+    return folder
+
+
+def test_without_a_latency_no_limit_of_one_is_met_or_kept(campaign: Path, tmp_path: Path) -> None:
+    gone = without_clocks(campaign, tmp_path / "gone", range(9))
+    for quantity in ("p50", "p99", "max", "jitter"):
+        for sign in "<>":
+            found = judged(gone, f"{quantity} {sign} 1ms")
+            assert (found.verdict, found.value, found.why) == (UNKNOWN, None, "not known of any trial")
+    # How much the messages of a trial depend on each other is unknown, too: a trial is worth one.
+    assert judged(gone, "lost > 0.1%", UDP).verdict == judged(gone, "lost > 1%").verdict == UNKNOWN
+
+
+def test_trials_without_a_latency_are_said(campaign: Path, tmp_path: Path) -> None:
+    one = without_clocks(campaign, tmp_path / "one", [4])
+    for quantity in ("max", "jitter"):
+        found = judged(one, f"{quantity} > 1s")
+        assert (found.verdict, found.why) == (UNKNOWN, "not known of 1 of 9 trials")
+    found, all_nine = judged(one, "p50 > 1s"), judged(campaign, "p50 > 1s")
+    assert (found.verdict, found.why) == (NOT_MET, "not known of 1 of 9 trials")
+    assert found.value != all_nine.value and found.value == pytest.approx(all_nine.value, rel=0.1)
+    lossy, before = judged(one, "lost > 0.1%", UDP), judged(campaign, "lost > 0.1%", UDP)
+    assert (lossy.verdict, lossy.value) == (MET, before.value)
 
 
 def test_too_few_trials_tell_nothing_but_the_maximum(short: Path) -> None:

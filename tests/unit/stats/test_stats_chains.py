@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small_trial import SmallTrial
 
 from lagometer.stats.trial.chain_figures import chain_columns
@@ -172,3 +174,93 @@ def test_records_without_the_begin_of_the_callback_have_no_parts_but_communicati
     del trial.sent_rows[1][0]["callback_ns"]
     row = rows_of(trial).row(0, named=True)
     assert (row["communication_ns"], row["computation_ns"], row["idle_ns"]) == (30, None, None)
+
+
+def means(trial: SmallTrial, *chains: ChainSpec) -> list[list[int]]:
+    """Of each chain, communication, computation and idle time of its rows, which add up to the whole."""
+    facts = trial.facts({0, 1}, {"planner"}, chains=chains)
+    frame = samples(trial.lanes(), facts)
+    found = []
+    for chain in chains:
+        rows = frame.filter((pl.col("edge") == chain.name) & (pl.col("outcome") == "delivered"))
+        parts = rows.select("communication_ns", "computation_ns", "idle_ns")
+        whole = rows["handled_ns"] - rows["publish_ns"]
+        assert parts.sum_horizontal().to_list() == whole.to_list()
+        assert all(part >= 0 for row in parts.iter_rows() for part in row)
+        found += [list(row) for row in parts.unique().iter_rows()]
+    return found
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_several_publishers_taken_at_once_each_begins_when_the_one_before_ends(first: int) -> None:
+    """One call takes a message of each publisher, whose callbacks take 5,000 each, one after the other."""
+    trial = SmallTrial()
+    edges = [trial.edge(stream, name, "planner") for stream, name in enumerate(("left", "right"))]
+    for number in range(20):
+        at_ns = T + 20_000 * number
+        for stream in (0, 1):
+            trial.send(stream, number, at_ns)
+        for place, stream in enumerate((first, 1 - first)):
+            trial.take(edges[stream], number, at_ns + 1_000, handled_ns=at_ns + 6_000 + 5_000 * place)
+    chains = [ChainSpec(edge.sender, (edge.name,)) for edge in edges]
+    expected = [[1_000, 5_000, 0], [6_000, 5_000, 0]]
+    assert means(trial, *chains) == (expected if first == 0 else expected[::-1])
+
+
+def test_data_used_by_the_second_of_two_callbacks_waits_for_the_first() -> None:
+    """One call takes two points; the callback of each uses the newest pose, and works for 5,000."""
+    trial = SmallTrial()
+    pose, points = trial.edge(0, "odom", "ekf"), trial.edge(1, "lidar", "ekf", reader=1)
+    fused = trial.edge(2, "ekf", "planner")
+    for number in range(20):
+        at_ns = T + 40_000 * number
+        trial.send(0, number, at_ns)
+        trial.take(pose, number, at_ns + 1_000, handled_ns=at_ns + 1_050)
+        for place in (0, 1):
+            trial.send(1, 2 * number + place, at_ns + 1_000 + place)
+        taken_ns = at_ns + 2_000
+        for place in (0, 1):
+            point, sent_ns = 2 * number + place, taken_ns + 5_000 * (place + 1)
+            trial.take(points, point, taken_ns, handled_ns=sent_ns)
+            trial.send(2, point, sent_ns, causes=((1, point), (0, number)), callback_ns=sent_ns - taken_ns)
+            trial.take(fused, point, sent_ns + 500)
+    from_pose, from_points = (ChainSpec(edge.sender, (edge.name, fused.name)) for edge in (pose, points))
+    assert sorted(means(trial, from_pose)) == [[1_500, 5_100, 950], [1_500, 5_100, 5_950]]
+    assert sorted(means(trial, from_points)) == [[1_500, 5_050, 0], [6_499, 5_050, 0]]
+
+
+def test_a_timer_that_fires_when_messages_are_taken_begins_when_it_says() -> None:
+    """Two points are handled at once; the timer began after they were taken, and uses the newest."""
+    trial = SmallTrial()
+    points, pose = trial.edge(0, "lidar", "ekf"), trial.edge(1, "ekf", "planner")
+    for number in (0, 1):
+        trial.send(0, number, T + number)
+        trial.take(points, number, T + 10, handled_ns=T + 60 + 50 * number)
+    trial.send(1, 0, T + 230, causes=((0, 1),), callback_ns=30)
+    trial.take(pose, 0, T + 250)
+    assert means(trial, CHAIN) == [[59 + 20, 50 + 30 + 50, 90]]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 900), st.booleans()), min_size=1, max_size=12))
+def test_however_messages_are_taken_together_the_parts_add_up(calls: list[tuple[int, int, bool]]) -> None:
+    """calls: how many messages a call takes, how long each callback works, and whose message is the first."""
+    trial = SmallTrial()
+    edges = [trial.edge(stream, name, "ekf") for stream, name in enumerate(("left", "right"))]
+    fused = trial.edge(2, "ekf", "planner")
+    numbers, free_ns, published = [0, 0], T, 0
+    for count, work_ns, swapped in calls:
+        newest: list[tuple[int, int]] = []
+        taken_ns = handled_ns = free_ns + 100
+        for place in range(count):
+            stream = (place + swapped) % 2
+            trial.send(stream, numbers[stream], free_ns + place)
+            handled_ns += work_ns
+            trial.take(edges[stream], numbers[stream], taken_ns, handled_ns=handled_ns)
+            newest = [(stream, numbers[stream]), *(each for each in newest if each[0] != stream)]
+            callback_ns = max(handled_ns - taken_ns, 1)
+            trial.send(2, published, handled_ns, causes=tuple(newest), callback_ns=callback_ns)
+            trial.take(fused, published, handled_ns + 20, handled_ns=handled_ns + 30)
+            numbers[stream], published = numbers[stream] + 1, published + 1
+        free_ns = handled_ns + 50
+    means(trial, *(ChainSpec(edge.sender, (edge.name, fused.name)) for edge in edges))

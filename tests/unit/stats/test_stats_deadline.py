@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -115,6 +115,47 @@ def test_what_was_skipped_last_is_a_miss_too() -> None:
     assert (found["deadline_missed"], found["deadline_run_max"]) == (4, 4)
     assert (found["deadline_miss_share"], found["deadline_met_of_k_min"]) == (4 / 44, 6)
     assert found["deadline_due"] == 44
+
+
+@pytest.mark.parametrize(
+    ("late", "missed", "run", "fewest"),
+    [
+        ({"far": range(20)}, 20, 1, 5),  # every second
+        ({"near": (5, 6, 7), "far": (5, 6, 7)}, 6, 6, 4),
+        ({"near": (5,), "far": (6,)}, 2, 1, 8),
+    ],
+)
+def test_sources_with_one_schedule_have_messages_of_their_own(
+    late: dict[str, Collection[int]], missed: int, run: int, fewest: int
+) -> None:
+    """Two sources publish at the same due times, one just after the other."""
+    trial = SmallTrial()
+    edges = [trial.edge(stream, name, "sink", stream) for stream, name in enumerate(("near", "far"))]
+    for number in range(20):
+        due_ns = MEASURE_BEGIN_NS + 20_000 * number
+        for stream, edge in enumerate(edges):
+            trial.send(stream, number, due_ns + 10 * (1 + stream), intended_ns=due_ns)
+            wait_ns = 9_000 if number in late.get(edge.sender, ()) else 1_000
+            trial.take(edge, number, due_ns + wait_ns)
+    facts = trial.facts({0, 1}, {"sink"}, deadline_ns=5_000)
+    found = deadline_figures(samples(trial.lanes(), facts), facts)[form.END_TO_END]
+    assert (found["deadline_due"], found["deadline_missed"]) == (40, missed)
+    assert (found["deadline_run_max"], found["deadline_met_of_k_min"]) == (run, fewest)
+
+
+def test_one_message_to_several_sinks_is_met_if_all_have_it_in_time() -> None:
+    trial = SmallTrial()
+    edges = [trial.edge(0, "source", name) for name in ("near", "far")]
+    for number in range(20):
+        due_ns = MEASURE_BEGIN_NS + 20_000 * number
+        trial.send(0, number, due_ns + 10, intended_ns=due_ns)
+        for edge in edges:
+            wait_ns = 9_000 if (edge.receiver, number) in (("near", 5), ("far", 6)) else 1_000
+            trial.take(edge, number, due_ns + wait_ns)
+    facts = trial.facts({0}, {"near", "far"}, deadline_ns=5_000)
+    found = deadline_figures(samples(trial.lanes(), facts), facts)[form.END_TO_END]
+    assert (found["deadline_due"], found["deadline_missed"]) == (40, 2)
+    assert (found["deadline_run_max"], found["deadline_met_of_k_min"]) == (2, 8)
 
 
 def test_end_to_end_is_from_the_root_to_the_sink() -> None:

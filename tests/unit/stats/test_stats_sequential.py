@@ -6,12 +6,13 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from lagometer.stats.interval.confidence import Numbers
+from lagometer.stats.interval.confidence import NOT_ENOUGH, Numbers
 from lagometer.stats.interval.sequential import (
     ALPHA_LAST,
     ALPHA_LOOK,
@@ -22,6 +23,7 @@ from lagometer.stats.interval.sequential import (
     looks_until,
     trials_for,
 )
+from lagometer.stats.interval.stopping import TRIALS, Bounds, CellProgress, chain_latencies
 
 
 def trials_around(spread: float, count: int, seed: int = 1) -> list[Numbers]:
@@ -143,3 +145,46 @@ def test_the_levels_keep_95_percent_of_normal_trials(ratio: float) -> None:
         going &= ~ends
     assert not going.any()
     assert held / cells > 0.95 - 3 * 0.0011
+
+
+# --- trials whose latency is unknown: valid, and without times
+
+
+def between_clocks(taken_ns: list[int | None]) -> pl.DataFrame:
+    count = len(taken_ns)
+    return pl.DataFrame(
+        {
+            "edge": ["end-to-end"] * count,
+            "phase": ["measure"] * count,
+            "outcome": ["delivered"] * count,
+            "publish_ns": [1_000 * number for number in range(count)],
+            "taken_ns": taken_ns,
+        },
+        schema_overrides={"taken_ns": pl.Int64()},
+    )
+
+
+def test_an_unknown_latency_is_none() -> None:
+    assert chain_latencies(between_clocks([None] * 20)).tolist() == []
+    assert chain_latencies(between_clocks([70, None, 2_090])).tolist() == [70, 90]
+
+
+def test_a_cell_without_latencies_ends_by_its_limit_and_not_by_its_precision() -> None:
+    cell = CellProgress(Bounds(Rule(0.05, trials_max=8), 8))
+    for trial in range(8):
+        assert (cell.stopped, cell.valid) == (None, trial)
+        cell.add(chain_latencies(between_clocks([None] * 20)), 0.5)
+    assert cell.stopped == TRIALS
+    assert cell.decision.estimate is not None
+    assert (cell.decision.estimate.status, cell.decision.estimate.trials) == (NOT_ENOUGH, 0)
+    assert cell.stop_now().alpha == ALPHA_LAST
+
+
+def test_a_trial_without_latencies_is_no_look() -> None:
+    cell = CellProgress(Bounds(Rule(0.05, trials_max=20), 20))
+    cell.add(chain_latencies(between_clocks([None] * 20)), 0.5)
+    for place, latencies in enumerate(trials_around(0.001, 6)):
+        assert cell.stopped is None, place
+        cell.add(latencies, 0.5)
+    assert cell.stopped == "precision"
+    assert cell.decision.estimate is not None and cell.decision.estimate.trials == 6

@@ -13,6 +13,8 @@ from lagometer.stats.interval.steady import MESSAGES_MIN, steady_start
 from lagometer.stats.trial.edges import samples
 from lagometer.stats.trial.estimate import summarise
 from lagometer.stats.trial.warmup import WarmUp, noted, without_warm_up
+from lagometer.store.facts import ChainSpec
+from lagometer.store.observed import Observed
 from tests.fixtures.small_trial import MEASURE_BEGIN_NS, SmallTrial
 
 STEP_NS = 4000
@@ -88,7 +90,6 @@ def test_messages_before_the_steady_start_count_as_warm_up() -> None:
     assert rows["n"].to_list() == [counted, counted]
     assert rows["steady_ns"].to_list() == [MEASURE_BEGIN_NS + (240 - counted) * STEP_NS - facts.begin_ns] * 2
     assert rows["steady"].to_list() == [True, True]
-    assert found.counted_share == counted / 240
     assert "not-steady" not in str(rows["warnings"].to_list())
 
 
@@ -113,7 +114,7 @@ def test_the_first_messages_of_each_edge_can_be_discarded() -> None:
         "source→sink": [(20, 30)],
         "end-to-end": [(20, 30)],
     }
-    assert (found.steady_ns, found.steady, found.counted_share) == (None, None, 0.6)
+    assert (found.steady_ns, found.steady) == (None, None)
     too_few, told = without_warm_up(frame, facts, WarmUp(latest_ns=10**9))
     assert (told.steady, too_few.equals(frame)) == (None, True)
 
@@ -125,3 +126,42 @@ def test_cpu_time_stays_that_of_all_the_phase() -> None:
     frame, found = without_warm_up(whole, facts, WarmUp(discard=50))
     told = noted(summarise(frame, facts), found)["cpu_per_message_ns"][0]
     assert told == pytest.approx(summarise(whole, facts)["cpu_per_message_ns"][0])
+
+
+@pytest.mark.parametrize("discard", [0, 5, 8, 10])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_chain_counts_no_message_again(discard: int, named: bool) -> None:
+    """A sampler passes on every tenth of 100 messages: readers took 110, for 1,000 ns of CPU time each."""
+    trial = SmallTrial()
+    every, tenth = trial.edge(0, "source", "sampler"), trial.edge(1, "sampler", "sink")
+    for number in range(100):
+        at_ns = MEASURE_BEGIN_NS + 5_000 * number
+        trial.send(0, number, at_ns)
+        trial.take(every, number, at_ns + 500)
+        if number % 10 == 9:
+            trial.send(1, number // 10, at_ns + 1_000, causes=((0, number),))
+            trial.take(tenth, number // 10, at_ns + 2_000)
+    chains = (ChainSpec("way", (every.name, tenth.name)),) if named else ()
+    facts = trial.facts({0}, {"sink"}, chains=chains, cpu_ns=110_000)
+    frame, found = without_warm_up(samples(trial.lanes(), facts), facts, WarmUp(discard=discard))
+    rows = noted(summarise(frame, facts), found)
+    assert rows["n"].to_list()[:2] == [100 - discard, 10 - discard]
+    assert set(rows["cpu_per_message_ns"].to_list()) == {1_000.0}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most"), [(WarmUp(), 240), (WarmUp(discard=100), 140), (WarmUp(latest_ns=10**6), 220)]
+)
+def test_packets_and_switches_of_all_the_phase_are_held_against_all_its_messages(
+    wanted: WarmUp, most: int
+) -> None:
+    """The reader took 240 messages of 64 B; twice that went over the wire."""
+    trial = trial_of(settling(240, 60))
+    observed = Observed(window_ns=10**9, private=True, wire={"bytes": 2 * 240 * 64}, involuntary_switches=24)
+    facts = trial.facts({0}, {"sink"}, observed=observed)
+    frame, found = without_warm_up(samples(trial.lanes(), facts), facts, wanted)
+    rows = noted(summarise(frame, facts), found)
+    assert 0 < rows["n"][0] <= most
+    assert rows["wire_bytes_per_payload_byte"].to_list() == [2.0, 2.0]
+    # 24 switches for 240 messages are not more than one in ten; for those that count they would be.
+    assert rows["noise"].to_list() == [[], []]
