@@ -54,7 +54,8 @@ def on_the_wire(campaign: Campaign, cells: Sequence[Cell]) -> list[OnTheWire]:
         if cell is None or not (is_valid or is_saturated(row["reasons"] or ())):
             continue
         edge_rows, measure_ns = edges.get((row["cell"], row["trial"]), []), _measure_ns(campaign, row)
-        trial = _of_trial(row, sum(edge_row["n"] for edge_row in edge_rows), measure_ns)
+        carried = _carried(campaign, cell, row, edge_rows)
+        trial = _of_trial(row, carried, measure_ns)
         trial |= _against_theory(campaign, cell, row, edge_rows, measure_ns)
         (valid if is_valid else saturated).setdefault(cell.id, []).append(trial)
     return [
@@ -64,13 +65,43 @@ def on_the_wire(campaign: Campaign, cells: Sequence[Cell]) -> list[OnTheWire]:
     ]
 
 
+def _study_of(campaign: Campaign, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The study that a trial belongs to, or its part."""
+    study: Mapping[str, Any] = campaign.manifest.get("study") or {}
+    own: Mapping[str, Any] = (study.get("parts") or {}).get(row.get("part"), study)
+    return own
+
+
 def _measure_ns(campaign: Campaign, row: Mapping[str, Any]) -> int | None:
-    study = campaign.manifest.get("study") or {}
-    duration_ns = (study.get("parts") or {}).get(row.get("part"), study).get("duration_ns")
+    duration_ns = _study_of(campaign, row).get("duration_ns")
     return duration_ns if isinstance(duration_ns, int) else None
 
 
-def _of_trial(row: Mapping[str, Any], taken: int, measure_ns: int | None) -> dict[str, float | None]:
+def _counts_all(campaign: Campaign, row: Mapping[str, Any]) -> bool:
+    """Whether figures are of all messages of the measure phase, as packets are: none is left out at first."""
+    study = _study_of(campaign, row)
+    return not study.get("discard") and study.get("warmup_max_ns") is None
+
+
+def _carried(
+    campaign: Campaign, cell: Cell, row: Mapping[str, Any], edges: Sequence[Mapping[str, Any]]
+) -> float | None:
+    """How many messages readers took in the whole measure phase; None if it can't be told: messages were left
+    out, and topics have payloads of their own."""
+    if _counts_all(campaign, row):
+        return float(sum(edge["n"] for edge in edges))
+    ratio, payload_bytes = row["wire_bytes_per_payload_byte"], cell.payload_bytes
+    if not ratio or not payload_bytes or _has_topics(campaign, cell):
+        return None
+    return float(row["wire_bytes"]) / float(ratio) / payload_bytes
+
+
+def _has_topics(campaign: Campaign, cell: Cell) -> bool:
+    listed = campaign.manifest.get("cells", [])
+    return any(each.get("topics") for each in listed if each["id"] == cell.id)
+
+
+def _of_trial(row: Mapping[str, Any], taken: float | None, measure_ns: int | None) -> dict[str, float | None]:
     sent_bytes, ratio = row["wire_bytes"], row["wire_bytes_per_payload_byte"]
     per_s = sent_bytes * NS_PER_S / measure_ns if measure_ns else None
     figures: dict[str, float | None] = {
@@ -114,11 +145,8 @@ def _against_theory(
 ) -> dict[str, float | None]:
     """The most the cell's network could carry, and how much of that came through."""
     figures: dict[str, float | None] = dict.fromkeys(THEORY)
-    taken, payload_bytes, ratio = (
-        sum(edge["n"] for edge in edges),
-        cell.payload_bytes,
-        row["wire_bytes_per_payload_byte"],
-    )
+    taken, payload_bytes = _carried(campaign, cell, row, edges), cell.payload_bytes
+    ratio = row["wire_bytes_per_payload_byte"]
     if not taken or not payload_bytes or not ratio:
         return figures
     # Topics may have their own payloads; the factor then says nothing about what was carried.
@@ -130,7 +158,9 @@ def _against_theory(
     if theoretical is None or not measure_ns:
         return figures
     figures["ideal_bytes_per_s"], figures["theoretical_bytes_per_s"] = network.ideal_bytes_per_s, theoretical
-    across = _busier_way(edges, _is_between_hosts(cell)) * payload_bytes * NS_PER_S / measure_ns
+    counted = sum(edge["n"] for edge in edges)
+    busier_share = _busier_way(edges, _is_between_hosts(cell)) / counted if counted else 0.0
+    across = taken * busier_share * payload_bytes * NS_PER_S / measure_ns
     figures["link_goodput_bytes_per_s"], figures["theoretical_share"] = across, across / theoretical
     return figures
 

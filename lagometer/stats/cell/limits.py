@@ -187,7 +187,10 @@ class _Cell:
     def _growing(self) -> str | None:
         """A remark that the figure depends on the length of a trial, if a queue builds up."""
         warnings = self._rows["warnings"].to_list() if "warnings" in self._rows.columns else []
-        count = sum(any(text.startswith("queue-builds-up:") for text in texts or ()) for texts in warnings)
+        count = sum(
+            any(text.startswith(f"queue-builds-up: {form.END_TO_END},") for text in texts or ())
+            for texts in warnings
+        )
         return (
             f"a queue builds up in {count} of {self._trials()}: it depends on their length" if count else None
         )

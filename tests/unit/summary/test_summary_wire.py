@@ -39,11 +39,15 @@ def rows(
     return [{**common, "edge": "source→sink", "n": 10}, {**common, "edge": "end-to-end", "n": 10}]
 
 
-def found(*of_trials: list[dict[str, Any]], links: Any = None, **factors: str) -> Any:
+def found(*of_trials: list[dict[str, Any]], links: Any = None, discard: int = 0, **factors: str) -> Any:
     wanted = {name: FIGURES_SCHEMA[name] for name in (*of_trials[0][0],)}
     frame = pl.DataFrame([row for each in of_trials for row in each], schema=wanted)
     campaign = Campaign(
-        Path("out"), {"study": {"duration_ns": 500_000_000, "links": links or {}}}, {}, frame, ()
+        Path("out"),
+        {"study": {"duration_ns": 500_000_000, "links": links or {}, "discard": discard}},
+        {},
+        frame,
+        (),
     )
     names = dict.fromkeys(frame["cell"])
     return on_the_wire(
@@ -61,6 +65,13 @@ def test_figures_are_medians_over_valid_trials() -> None:
     assert cell.bytes_per_s == 4000 and cell.goodput_bytes_per_s == 2000
     assert (cell.packets_per_message, cell.heartbeats_per_message) == (2.0, 0.5)
     assert round(cell.control_share, 3) == 0.16
+
+
+def test_messages_that_are_left_out_at_first_went_over_the_wire_nevertheless() -> None:
+    """Packets are those of the whole measure phase: 40 messages of 100 B, of which 10 count."""
+    given = rows("a", 0, bytes=6000, packets=80, data=40)
+    (cell,) = found(given, links={"slow": LINK}, link="slow", discard=30)
+    assert (cell.packets_per_message, cell.link_goodput_bytes_per_s) == (2.0, 8000)
 
 
 def test_what_belongs_to_rtps_is_unknown_without_it() -> None:
