@@ -130,16 +130,26 @@ def latency_test_raw(latencies_us: Mapping[int, Sequence[float]]) -> str:
 
 
 def rtiperftest_csv(
-    latencies_us: Mapping[int, Sequence[int]], intervals: bool = True, nanoseconds: bool = False
+    latencies: Mapping[int, Sequence[int]],
+    intervals: bool = True,
+    nanoseconds: bool = False,
+    unit: str = "μs",
+    first: int | None = None,
+    summary: str = "Sample Size",
 ) -> str:
-    """What its publisher prints with -outputFormat csv."""
+    """What its publisher prints with -outputFormat csv.
+
+    nanoseconds: decimals, as 4.3 has them in such a build. unit: in the head, of the latencies. first: the
+    echo that has no line, which up to 4.1 is among mean, minimum and maximum. summary: how its head begins.
+    """
     lines = ["RTI Perftest 4.1.0 (RTI Connext DDS 7.2.0)", "Mode: LATENCY TEST (Ping-Pong test)"]
-    for length, each in latencies_us.items():
+    for length, each in latencies.items():
         if intervals:
             lines += ["", f"Intervals One-Way Latency for {length} Bytes:"]
-            lines.append("Length (Bytes), Latency (μs), Ave (μs), Std (μs), Min (μs), Max (μs)")
+            names = ("Latency", "Ave", "Std", "Min", "Max")
+            lines.append("Length (Bytes), " + ", ".join(f"{name} ({unit})" for name in names))
             for end in range(1, len(each) + 1):
-                so_far = each[:end]
+                so_far = [*([] if first is None else [first]), *each[:end]]
                 figures = [
                     each[end - 1],
                     float(np.mean(so_far)),
@@ -154,8 +164,11 @@ def rtiperftest_csv(
                     lines.append(f"{length:14d},{latency:13d},{mean:9.0f},{sd:9.1f},{least:9d},{most:9d}")
             lines += ["", "One-way Latency Summary:"]
         lines.append(
-            "Sample Size (Bytes), Ave (μs), Std (μs), Min (μs), Max (μs), 50% (μs), 90% (μs), 99% (μs), "
-            "99.99% (μs), 99.9999% (μs)"
+            f"{summary} (Bytes), "
+            + ", ".join(
+                f"{name} ({unit})"
+                for name in ("Ave", "Std", "Min", "Max", "50%", "90%", "99%", "99.99%", "99.9999%")
+            )
         )
         ordered = sorted(each)
         at = [

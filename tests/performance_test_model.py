@@ -39,16 +39,25 @@ class Version:
     shared_memory: bool = True  # the head tells of it
     since_boot: bool = True  # the first row is divided by the time since the machine was started
     cumulative: bool = False  # latencies are of all messages so far
+    stale: bool = True  # bytes of a loop without messages are those of the last loop with any
 
 
 V1_0 = Version(
-    "1.0.0", "a47d9cb", "1.1.0 or before", False, True, sync=True, shared_memory=False, since_boot=False
+    "1.0.0",
+    "a47d9cb",
+    "1.1.0 or before",
+    False,
+    True,
+    sync=True,
+    shared_memory=False,
+    since_boot=False,
+    stale=False,
 )
 V1_1 = Version("1.1.2", "af1796d", "1.1.1 to 1.1.2", False, True, sync=True, cumulative=True)
 V1_4 = Version("1.4.2", "941f10a", "1.2 to 1.4", False, False, cumulative=True)
 V1_5 = Version("1.5.2", "eb24da6", "1.5", True, False)
-V2_0 = Version("2.0.0", "93b658c", "2.0 to 2.3", True, False, plugins=True, shared_memory=False)
-V2_3 = Version("2.3.0", "4b308ef", "2.0 to 2.3", True, False, plugins=True, shared_memory=False)
+V2_0 = Version("2.0.0", "93b658c", "2.0 to 2.3", True, False, plugins=True, shared_memory=False, stale=False)
+V2_3 = Version("2.3.0", "4b308ef", "2.0 to 2.3", True, False, plugins=True, shared_memory=False, stale=False)
 VERSIONS = (V1_0, V1_1, V1_4, V1_5, V2_0, V2_3)
 
 
@@ -92,6 +101,7 @@ def rows_of(
 ) -> Iterator[Printed]:
     """The rows. `ignored`: five seconds before them were, so none was divided by the machine's uptime."""
     so_far: list[int] = []
+    arrived = 0  # in this loop, or in the last one with any
     ends_s = 5.0 if ignored else 0.0
     before_s = loop_s
     for place, second in enumerate(seconds):
@@ -105,13 +115,14 @@ def rows_of(
         before_s = second.loop_s or loop_s
         heard = list(second.heard_ns)
         so_far += heard
+        arrived = len(heard) if heard or not version.stale else arrived
         yield Printed(
             begun_s,
             took_s,
             int(len(heard) / divisor_s),
             int(second.sent / divisor_s),
             0 if second.sends_only else int(second.lost / divisor_s),
-            int(size * len(heard) / divisor_s),
+            int(size * arrived / divisor_s),
             list(so_far) if version.cumulative else heard,
         )
 

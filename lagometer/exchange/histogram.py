@@ -56,7 +56,9 @@ class Buckets:
 
 
 def encoded(values: npt.NDArray[np.int64]) -> str:
-    """The histogram of these numbers of nanoseconds (none below 0) in base64, as in logs."""
+    """The histogram of these numbers of nanoseconds in base64, as in logs. ValueError: one is below 0."""
+    if values.min(initial=0) < 0:
+        raise ValueError(f"a histogram has no bucket for {values.min()}")
     buckets = Buckets.to(int(values.max(initial=0)))
     counts = np.bincount(buckets.index(values), minlength=buckets.count) if len(values) else np.zeros(1, int)
     packed = _packed(counts)

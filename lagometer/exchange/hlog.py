@@ -2,7 +2,8 @@
 """HdrHistogram logs (`.hlog`, version 1.3 with histograms in V2): one interval per valid trial and edge.
 
 The tag names cell and edge (comma and space, which a tag can't contain, become `;` and `_`). Values are in
-nanoseconds; the column Interval_Max is in milliseconds, as the log format requires.
+nanoseconds; the column Interval_Max is in milliseconds, as the log format requires. A histogram has no values
+below 0, which latencies between two clocks may be: such an interval is left out, and a comment names it.
 """
 
 from __future__ import annotations
@@ -21,15 +22,20 @@ from lagometer.store.reader import Campaign
 
 NS_PER_MS = 1e6
 LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
+BELOW = "#[Latencies below 0 (two clocks), which a histogram can't hold, left out: "
 COLUMNS = ("edge", "publish_ns", "taken_ns", "phase", "outcome")
 
 
 def write_hlog(campaign: Campaign, path: Path) -> list[Path]:
-    """Writes the log and returns its path. Raises CampaignError, OSError."""
+    """Writes the log and returns its path. Raises CampaignError, OSError, ExchangeError (nothing fits it)."""
     if path.exists():
         raise ExchangeError(f"{path}: already exists; name another file with --out")
+    lines = list(_lines(campaign))
+    below = [line for line in lines if line.startswith(BELOW)]
+    if below and not any(line.startswith("Tag=") for line in lines):
+        raise ExchangeError(f"{path}: not written, since every interval is left out; {below[0][2:-1]}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes_atomic("".join(f"{line}\n" for line in _lines(campaign)).encode(), path)
+    write_bytes_atomic("".join(f"{line}\n" for line in lines).encode(), path)
     return [path]
 
 
@@ -65,6 +71,9 @@ def _trial_lines(campaign: Campaign, cell: str, trial: int, start_s: float) -> I
     for edge in arrived["edge"].cast(pl.String).unique(maintain_order=True):
         edge_rows = arrived.filter(pl.col("edge") == edge)
         latency = (edge_rows["taken_ns"] - edge_rows["publish_ns"]).to_numpy()
+        if latency.min() < 0:
+            yield f"{BELOW}{cell} trial {trial} edge {edge}; export csv or jsonl]"
+            continue
         highest_ms = int(latency.max()) / NS_PER_MS
         yield f"Tag={tag(cell, edge)},{start_s:.3f},{length_s:.3f},{highest_ms:.6f},{encoded(latency)}"
 

@@ -10,6 +10,7 @@ if n p is a whole number) and their base (the first 20,000 of a second) differ f
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +36,7 @@ ABSENT = {
     **dict.fromkeys(QUANTILES, "the quantiles of seconds do not give that of the run"),
     "latency_sd_ns": "ddsperf does not print it",
     "sent": "ddsperf does not print it for a run",
-    "lost": "if null: ddsperf reports no losses of pings, and only the sum over several writers",
+    "lost": "if null: ddsperf reports no losses of pings, and only the sum over several writers or sizes",
 }
 
 
@@ -69,24 +70,26 @@ def read(sources: Sequence[Source], _: Options) -> Imported:
 
 def _trials(source: Source) -> list[Trial]:
     peers: dict[tuple[str, str, str, int], _Peer] = {}
-    lost: int | None = None
+    lost: dict[str, int] = {}
     for line_number, line in enumerate(source.lines, start=1):
         rate = _RATE.match(line)
         if rate:
-            lost = int(rate["lost"])
+            lost[rate["pid"]] = int(rate["lost"])
         if not _BEGINS.match(line):
             continue
+        source.check_end(line_number)
         _add(peers, line, source.where(line_number))
     if not peers:
         raise ExchangeError(
             f"{source.path}: throughput alone, no latency; run `ddsperf ping`, or `ddsperf -l sub`"
         )
     peer_list = list(peers.values())
-    one_writer = len({peer.peer for peer in peer_list if peer.kind == "sublat"}) == 1
+    # A process prints one sum of what it lost, over all its writers and sizes.
+    one_way = Counter(pid for pid, kind, *_ in peers if kind == "sublat")
     alike = len({(peer.kind, peer.size_bytes) for peer in peer_list}) == len(peer_list)
     return [
-        _trial(source, peer, lost if peer.kind == "sublat" and one_writer else None, not alike)
-        for peer in peer_list
+        _trial(source, peer, lost.get(pid) if kind == "sublat" and one_way[pid] == 1 else None, not alike)
+        for (pid, kind, *_), peer in peers.items()
     ]
 
 

@@ -81,6 +81,7 @@ def _raw(source: Source) -> list[Trial]:
     for line_number, line in enumerate(source.lines[start + 1 :], start=start + 2):
         if not line.strip():
             continue
+        source.check_end(line_number)
         where = source.where(line_number)
         fields = line.split(",")
         if len(fields) != 3:
@@ -112,6 +113,7 @@ def _table(source: Source) -> list[Trial]:
         if _TABLE.match(line):
             in_table = True
         elif in_table and re.match(r"\s*[\d.+-]+\s*,", line) and not re.match(r"-{4}", line):
+            source.check_end(line_number)
             trials.append(_row(source, line, source.where(line_number)))
         elif in_table and line.strip() and not re.match(r"-{4}", line):
             in_table = False

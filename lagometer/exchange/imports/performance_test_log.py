@@ -16,8 +16,8 @@ is a git hash. The head's keys, the columns and the rows show it:
 * up to 1.4 the variance is over n; from 1.5 on it is over n - 1 and computed in 64-bit integers of
   nanoseconds, where the square of the sum overflows from a sum of three seconds on.
 
-If the ignored rows leave this open, JSON's `latency_n` decides; in CSV, whether minimum and maximum are
-monotone over all rows.
+If the ignored rows leave this open, JSON's `latency_n` decides; in CSV, whether the figures of each row
+can be of all messages so far. That those of a few rows can may be chance, so such a log is refused.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from lagometer.exchange.imports.source import Source
 
 # The minimum of a loop without messages: the largest double (infinite in milliseconds) or integer.
 EMPTY_INTEGER_S, LARGEST_S = 9e9, 1e300
+ENOUGH_ROWS = 6  # of their own: that both extremes only grow is chance in fewer than one log of 100,000
+HALF_DIGIT = 5.1e-4  # relative: the most by which a figure with four digits differs from its value
 INTEGER_LIMIT = 0.99 * 2.0**63  # slightly less, since the mean has four digits in CSV
 
 
@@ -101,7 +103,7 @@ def read_log(source: Source) -> Log:
         raise ExchangeError(
             f"{source.path}: a head without rows: the run ended in its first second; leave the file out"
         )
-    writer, decided = _writer(table)
+    writer, decided = _writer(table, source)
     if writer.cumulative:
         _check_growing(table.rows, writer)
     counted = [row for row in table.rows if not row.since_boot]
@@ -109,7 +111,8 @@ def read_log(source: Source) -> Log:
     if writer.between_starts and counted and counted[0].since_start:
         counted, times = counted[1:], times[1:]
     head = table.head
-    per_row = received(counted, times, max(1, head.subscribers or 1), not writer.cumulative)
+    first = table.rows[0] if table.rows[0].since_boot else None
+    per_row = received(counted, times, _subscribers(head), not writer.cumulative, first)
     arrived, beyond = total(per_row), False
     rows = table.rows if writer.cumulative else counted
     if table.json:
@@ -137,11 +140,15 @@ def read_log(source: Source) -> Log:
     )
 
 
+def _subscribers(head: Head) -> int:
+    return max(1, head.subscribers or 1)
+
+
 # --- which version
 
 
-def _writer(table: Table) -> tuple[Writer, str]:
-    """The version that wrote it, and what identified it."""
+def _writer(table: Table, source: Source) -> tuple[Writer, str]:
+    """The version that wrote it, and what identified it. Raises ExchangeError if nothing does."""
     head, rows = table.head, table.rows
     if head.version.startswith("lagometer"):
         return OWN, "head"
@@ -159,7 +166,18 @@ def _writer(table: Table) -> tuple[Writer, str]:
                 return (early, late)[not in_integers], "a row's figures"
     if table.json:
         return (late if _grows_in_number(rows) else early), "latency_n"
-    return (late if _breaks_at(rows) is None else early), "minimum and maximum over all rows"
+    if _breaks_at(rows) is not None:
+        return early, "minimum and maximum over all rows"
+    if _moments_are_own(table):
+        return early, "mean and variance over all rows"
+    heard = sum(row.heard for row in rows)
+    if 1 < heard < ENOUGH_ROWS:  # one row means the same in both
+        raise ExchangeError(
+            f"{source.path}: {heard} rows with latencies are too few to tell whether these are of all "
+            f"messages so far (as in {late.versions}) or each row's own (as in {early.versions}); give the "
+            "JSON log, or one of a longer run"
+        )
+    return late, "minimum and maximum over all rows"
 
 
 def _in_integers(row: Row) -> bool | None:
@@ -187,12 +205,47 @@ def _grows_in_number(rows: Sequence[Row]) -> bool:
 
 
 def _breaks_at(rows: Sequence[Row]) -> Row | None:
-    """The first row that can't cover all messages so far: its minimum rises or its maximum falls."""
-    with_latencies = [row for row in rows if row.heard]
-    for previous, row in itertools.pairwise(with_latencies):
-        if row.least_s > previous.least_s or row.most_s < previous.most_s:
+    """The first row that can't cover all messages so far: its minimum rises or its maximum falls.
+
+    Of no messages the minimum is the largest number, and the maximum the smallest.
+    """
+    for previous, row in itertools.pairwise(rows):
+        if not previous.heard:
+            continue
+        if not row.heard or row.least_s > previous.least_s or row.most_s < previous.most_s:
             return row
     return None
+
+
+def _moments_are_own(table: Table) -> bool:
+    """Whether means or variances contradict that latencies are of all messages so far."""
+    rows = [row for row in table.rows if not row.since_boot]
+    spans = [
+        messages(row.received, time, _subscribers(table.head))
+        for row, time in zip(rows, divisors(rows, False, table.json), strict=True)
+    ]
+    so_far = 0
+    for (before, span_before), (row, span) in itertools.pairwise(zip(rows, spans, strict=True)):
+        so_far += span_before.low
+        # Too small rather than too large, which can't contradict: latencies are read a moment after counts.
+        ratio = so_far / (1.01 * max(1, span.high) + 1)
+        if before.heard and row.heard and not _may_grow(before, row, ratio):
+            return True
+    return False
+
+
+def _may_grow(before: Row, row: Row, ratio: float) -> bool:
+    """Whether a row may be of the messages of the row before and others, of which those are `ratio` times as
+    many: whether the mean of the others is between minimum and maximum, and their variance not negative."""
+    step_s = row.mean_s - before.mean_s
+    step_error_s = HALF_DIGIT * (abs(row.mean_s) + abs(before.mean_s))
+    mean_s = row.mean_s + ratio * step_s
+    slack_s = HALF_DIGIT * (abs(row.mean_s) + max(abs(row.least_s), abs(row.most_s))) + ratio * step_error_s
+    variance_s2 = (1 + ratio) * (row.variance_s2 - ratio * step_s**2) - ratio * before.variance_s2
+    slack_s2 = HALF_DIGIT * ((1 + ratio) * abs(row.variance_s2) + ratio * abs(before.variance_s2))
+    slack_s2 += ratio * (1 + ratio) * (2 * abs(step_s) + step_error_s) * step_error_s + 1e-9 * mean_s**2
+    # A variance may be missing.
+    return row.least_s - slack_s <= mean_s <= row.most_s + slack_s and not variance_s2 < -slack_s2
 
 
 def _check_growing(rows: Sequence[Row], writer: Writer) -> None:

@@ -61,6 +61,17 @@ class Source:
         """`file:line`; the first line is 1."""
         return f"{self.path}:{line}"
 
+    def check_end(self, line: int) -> None:
+        """Raises ExchangeError if the file ends within this line, of which the last number is used.
+
+        All tools end their lines, so `cnt 19` at the very end may be what is left of `cnt 19873`.
+        """
+        if line == len(self.lines) and self.lines[-1]:
+            raise ExchangeError(
+                f"{self.where(line)}: the file ends within this line, so its last number may be cut off; "
+                "remove the line, or if it is whole, end it with a line break"
+            )
+
 
 def number(text: str, where: str, quantity: str) -> float:
     """A finite number, or ExchangeError with the place and what was expected."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -130,6 +132,53 @@ def test_a_log_has_the_quantiles_of_the_campaign(campaign: Campaign, tmp_path: P
             exact = row[f"latency_{name}_ns"]
             assert histogram.get_value_at_percentile(percentile) == pytest.approx(exact, rel=1e-3)
     assert not found
+
+
+def earlier(tmp_path: Path, edges: Sequence[tuple[str, int, str]]) -> Campaign:
+    """The campaign, but the receiver's clock of these edges is behind: one latency or more is below 0."""
+    shutil.copytree(CAMPAIGN, tmp_path / "earlier")
+    campaign = open_campaign(tmp_path / "earlier")
+    for cell, trial, edge in edges:
+        samples = campaign.samples(cell, trial)
+        least_ns = int(latencies(campaign, cell, trial, edge).min())
+        shifted = pl.when(pl.col("edge") == edge).then(pl.col("taken_ns") - least_ns - 1)
+        samples.with_columns(shifted.otherwise(pl.col("taken_ns")).alias("taken_ns")).write_parquet(
+            campaign.samples_path(cell, trial)
+        )
+    return open_campaign(tmp_path / "earlier")
+
+
+def test_an_interval_with_latencies_below_0_is_left_out_and_named(campaign: Campaign, tmp_path: Path) -> None:
+    """Between two clocks they are valid, but a histogram has no bucket for them."""
+    edges = campaign.cells.select("cell", "trial", "edge").rows()
+    cell, trial, edge = edges[0]
+    [path] = write_hlog(earlier(tmp_path, edges[:1]), tmp_path / "latency.hlog")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    named = (
+        "#[Latencies below 0 (two clocks), which a histogram can't hold, left out: "
+        f"{cell} trial {trial} edge {edge}; export csv or jsonl]"
+    )
+    assert lines.count(named) == 1
+    kept = [line[4:].split(",")[0] for line in lines if line.startswith("Tag=")]
+    assert kept == [tag(cell, edge) for cell, _, edge in edges[1:]]
+    reader = HistogramLogReader(str(path), HdrHistogram(1, 3_600_000_000_000, 3))
+    read = []
+    while (histogram := reader.get_next_interval_histogram()) is not None:
+        read.append((histogram.get_tag(), histogram.get_total_count()))
+    assert read == [(name, 1040) for name in kept]
+
+
+def test_an_export_in_which_nothing_is_left_is_refused(campaign: Campaign, tmp_path: Path) -> None:
+    edges = campaign.cells.select("cell", "trial", "edge").rows()
+    with pytest.raises(ExchangeError, match=r"every interval is left out; .*below 0.*; export csv or jsonl"):
+        write_hlog(earlier(tmp_path, edges), tmp_path / "latency.hlog")
+    assert not (tmp_path / "latency.hlog").exists()
+
+
+@pytest.mark.parametrize("value", [-5, -10_000_000])
+def test_a_value_below_0_has_no_bucket(value: int) -> None:
+    with pytest.raises(ValueError, match=f"no bucket for {value}"):
+        encoded(np.array([value, 1_000_000], dtype=np.int64))
 
 
 # --- OpenMetrics

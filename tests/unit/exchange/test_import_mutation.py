@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from import_samples import (
@@ -38,14 +39,14 @@ NANOSECONDS = [each * 1000 for each in MICROSECONDS]
 SECONDS = [Second(NANOSECONDS[:40], lost=2), Second(NANOSECONDS[40:80]), Second(NANOSECONDS[80:])]
 SAMPLES = {
     "csv-1.0": log_text(V1_0, SECONDS),
-    "csv-1.4": log_text(V1_4, SECONDS, ignored=True),
+    "csv-1.4": log_text(V1_4, SECONDS * 3, ignored=True),
     "csv-2.3": log_text(V2_3, SECONDS),
     "json-1.1": json_text(V1_1, SECONDS),
     "json-2.3": json_text(V2_3, SECONDS),
     "hlog-v0": hlog_text([("", 1.0, NANOSECONDS)], 0, digits=2, unit=1024),
     "hlog-v1": hlog_text([("A", 1.0, NANOSECONDS), ("", 2.0, NANOSECONDS)], 1, digits=2, unit=1024),
     "hlog-v2": hlog_text([("A", 1.5, NANOSECONDS)], 2, head=["#[StartTime: 1441812279.474 (seconds)]"]),
-    "table": latency_test_table({16: [each / 1 for each in MICROSECONDS], 64: [1.0] * 20}),
+    "table": latency_test_table({16: [each / 1 for each in MICROSECONDS], 64: [1.0] * 19 + [1234.5]}),
     "raw": latency_test_raw({16: [each / 3 for each in MICROSECONDS]}),
     "rtiperftest": rtiperftest_csv({32: MICROSECONDS[:40], 64: MICROSECONDS[40:]}),
     "rti-samples": rtiperftest_samples(MICROSECONDS),
@@ -184,3 +185,35 @@ def test_a_file_that_was_cut_off_is_refused_or_shorter(sample: str, tmp_path: Pa
             assert open_campaign(out).cells["n"].sum() <= whole
         else:
             assert message.startswith(str(path))
+
+
+# What follows the last line with figures.
+AFTER = {
+    "rtiperftest": "\nOne-way",
+    "ddsperf": "[100] 2.000  rss",
+    "ros2": "\nPublishers",
+    "ros2-columns": "\nPublishers",
+}
+
+
+def figures(path: Path, out: Path) -> list[dict[str, Any]] | None:
+    """All figures of an import, or nothing if it is refused."""
+    if attempt(path, out, None) is not None:
+        return None
+    return open_campaign(out).cells.to_dicts()
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_number_that_was_cut_is_no_figure(sample: str, tmp_path: Path) -> None:
+    """Cut within its last line, a file is refused, or gives what it gives with or without that line."""
+    path, out = tmp_path / "cut.txt", tmp_path / "out"
+    whole = SAMPLES[sample].split(AFTER.get(sample, "\0"))[0].rstrip("\n") + "\n"
+    start = whole.rstrip("\n").rfind("\n") + 1
+    allowed = []
+    for text in (whole, whole[:start]):
+        path.write_text(text, encoding="utf-8")
+        allowed.append(figures(path, out))
+    assert allowed[0] is not None
+    for end in range(max(start + 1, len(whole) - 200), len(whole)):
+        path.write_text(whole[:end], encoding="utf-8")
+        assert figures(path, out) in (None, *allowed), whole[start:end]

@@ -157,13 +157,61 @@ def test_quantiles_without_a_count_are_refused(tmp_path: Path) -> None:
         imported(tmp_path, rtiperftest_csv({32: MICROSECONDS}, intervals=False))
 
 
+@pytest.mark.parametrize(("unit", "ns"), [("ns", 1), ("us", 1000), ("μs", 1000), ("\u00b5s", 1000)])
+def test_the_head_names_the_unit_of_intervals(tmp_path: Path, unit: str, ns: int) -> None:
+    """Up to 4.2 a build that counts nanoseconds prints whole ones. An option says nothing of them."""
+    values = [23_400 + each for each in MICROSECONDS]
+    [row] = imported(tmp_path, rtiperftest_csv({32: values}, unit=unit, summary="Length"), unit="ms")
+    latencies_ns = [value * ns for value in values]
+    assert {name: row[name] for name in exact(latencies_ns)} == exact(latencies_ns)
+    moments_are(row, latencies_ns, 0.01)
+    [log] = open_campaign(tmp_path / "imported").manifest["imported"]["logs"]
+    assert log["unit"] == ("ns" if ns == 1 else "us")
+
+
+def test_an_unknown_unit_of_intervals_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ExchangeError, match=r":5: latencies in 'ticks', but ns, us or μs were expected"):
+        imported(tmp_path, rtiperftest_csv({32: MICROSECONDS}, unit="ticks"))
+
+
+@pytest.mark.parametrize("first", [5, 20, 60, 40_000])
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_the_first_echo_may_be_in_the_figures_so_far_without_a_line(
+    tmp_path: Path, first: int, unit: str
+) -> None:
+    """Up to 4.1 mean, minimum and maximum include it."""
+    [row] = imported(tmp_path, rtiperftest_csv({32: MICROSECONDS}, unit=unit, first=first))
+    latencies_ns = [value * (1 if unit == "ns" else 1000) for value in MICROSECONDS]
+    assert row["n"] == len(latencies_ns)
+    moments_are(row, latencies_ns, 0.01)
+
+
 def test_a_line_that_is_missing_shows_in_the_mean(tmp_path: Path) -> None:
     lines = rtiperftest_csv({32: [20, 20, 900, 20, 20]}).splitlines()
     slow = next(place for place, line in enumerate(lines) if line.split(",")[1:2] == ["          900"])
     with pytest.raises(
-        ExchangeError, match=r":\d+: the mean is 196 us here, but that of the lines before is 20"
+        ExchangeError, match=r":\d+: the mean is 240 us here, but that of the lines before is 20"
     ):
-        imported(tmp_path, "\n".join([*lines[:slow], *lines[slow + 1 :]]))
+        imported(tmp_path, "\n".join([*lines[:slow], *lines[slow + 1 :]]) + "\n")
+
+
+@pytest.mark.parametrize(("value", "name"), [(5, "minimum"), (90, "maximum")])
+@pytest.mark.parametrize("first", [None, 70])
+def test_a_line_that_is_missing_shows_in_minimum_or_maximum(
+    tmp_path: Path, value: int, name: str, first: int | None
+) -> None:
+    """In whole microseconds the mean of many does not tell of one."""
+    latencies = [20 + place % 7 for place in range(1000)]
+    lines = rtiperftest_csv({32: [*latencies[:500], value, *latencies[500:]]}, first=first).splitlines()
+    place = next(place for place, line in enumerate(lines) if line.split(",")[1:2] == [f"{value:13d}"])
+    with pytest.raises(ExchangeError, match=rf":{place + 1}: the {name} is {value} us here, but that of"):
+        imported(tmp_path, "\n".join([*lines[:place], *lines[place + 1 :]]) + "\n")
+
+
+def test_a_first_line_that_is_missing_shows_in_the_next(tmp_path: Path) -> None:
+    lines = rtiperftest_csv({32: [20, 40, 30, 30]}, first=60).splitlines()
+    with pytest.raises(ExchangeError, match=r":6: the first latency of 32 bytes is neither minimum nor max"):
+        imported(tmp_path, "\n".join([*lines[:5], *lines[7:]]) + "\n")
 
 
 def test_throughput_holds_no_latency(tmp_path: Path) -> None:
@@ -206,6 +254,19 @@ def test_several_peers_are_cells_of_their_own(tmp_path: Path) -> None:
     text = ddsperf_text([NANOSECONDS], peer="a:1") + ddsperf_text([NANOSECONDS], peer="b:2")
     rows = imported(tmp_path, text)
     assert [row["cell"] for row in rows] == [f"imported/ddsperf/ping/1024B/{peer}" for peer in ("a:1", "b:2")]
+
+
+def test_what_a_process_lost_is_its_own(tmp_path: Path) -> None:
+    """The outputs of two readers in one file: each prints the sum of what it lost, over its writers."""
+    fine = ddsperf_text([NANOSECONDS] * 2, " sublat", lost=0)
+    lossy = ddsperf_text([NANOSECONDS] * 2, " sublat", lost=80).replace("[100]", "[200]")
+    for text in (fine + lossy, lossy + fine):
+        rows = imported(tmp_path, text)
+        assert sorted(row["lost"] for row in rows) == [0, 80]
+        assert [row["lost"] for row in rows] == ([0, 80] if text.startswith(fine) else [80, 0])
+        shutil.rmtree(tmp_path / "imported")
+    [one, other, third] = imported(tmp_path, fine + ddsperf_text([NANOSECONDS], " sublat", "other:1") + lossy)
+    assert (one["lost"], other["lost"], third["lost"]) == (None, None, 80)
 
 
 def test_a_rate_alone_is_no_latency(tmp_path: Path) -> None:

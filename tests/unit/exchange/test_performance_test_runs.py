@@ -100,6 +100,18 @@ def test_the_last_row_of_real_cumulative_logs_counts(
     assert told["logs"][0]["read_as"] == "1.2 to 1.4"
 
 
+def test_rows_after_the_last_message_of_a_real_log_count_none(tmp_path: Path) -> None:
+    """The publisher is gone: counts are 0, and the bytes are those of the last loop with messages."""
+    text = real("L3d").read_text().rstrip("\n") + "\n"
+    cells = text.splitlines()[-1].split(",\t\t")
+    for second in range(1, 11):
+        begun_s = f"{float(cells[0]) + 1.0002 * second:.6f}"
+        text += ",\t\t".join([begun_s, cells[1], "0", *cells[3:]]) + "\n"
+    _, [row], _ = imported(written(tmp_path, longer=text), tmp_path)
+    assert row["n"] == 11_509 and not any("n lies between" in each for each in row["warnings"])
+    assert row["latency_mean_ns"] == pytest.approx(516_500, rel=2e-4)
+
+
 def test_a_real_empty_log_is_called_empty(tmp_path: Path) -> None:
     with pytest.raises(ExchangeError, match=r"L4_.*: is empty \(0 bytes\)"):
         import_files([real("L4")], tmp_path / "imported")
