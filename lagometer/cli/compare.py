@@ -112,8 +112,9 @@ def carry_out(
 ) -> int:
     """Compares, prints, and returns the exit code. absolute_limits: limits that apply only to B.
 
-    Raises BadInput if a folder is not a campaign, or if a limit names no cell.
+    Raises BadInput if a folder is not a campaign, if a limit names no cell, or if the page can't be a file.
     """
+    from lagometer.cli.pages import check_page
     from lagometer.stats.cell.limits import cell_ids, judge_limits
     from lagometer.stats.compare.comparable import compare_campaigns
     from lagometer.store.errors import StoreError
@@ -121,6 +122,8 @@ def carry_out(
     from lagometer.summary.compared_layers import compared_layers
     from lagometer.summary.findings.footnotes import footnotes
 
+    if page is not None:
+        check_page(page, "--report")
     try:
         campaigns = open_campaign(a), open_campaign(b)
         conditions.check_cells([*choice.limits, *absolute_limits], cell_ids(campaigns[1]))
@@ -187,7 +190,6 @@ def _write_page(comparison: Comparison, a: Campaign, b: Campaign, page: Path) ->
     from lagometer.report.comparison import write_comparison
 
     with writing_page(page, "the same command with another --report FILE"):
-        page.parent.mkdir(parents=True, exist_ok=True)
         write_comparison(comparison, a, b, page)
 
 

@@ -33,6 +33,18 @@ def writing_page(target: Path, retry_command: str) -> Iterator[None]:
         raise SetupMissing(str(error)) from error
 
 
+def check_page(page: Path, option: str) -> None:
+    """Raises BadInput if no file can be where an option says, before anything is computed."""
+    try:
+        if page.is_dir():
+            hint = f"give a file, such as {page / 'report.html'}"
+            raise BadInput(f"{page} is a folder", where=option, hint=hint)
+        if not page.parent.is_dir():
+            raise BadInput(f"{page.parent} is not a folder", where=option, hint="create it, or name another")
+    except OSError as error:
+        raise BadInput(f"{page} can't be written: {error.strerror}", where=option) from error
+
+
 def report_again(directory: Path) -> str:
     """The command that writes a campaign's report to another place."""
     return f"lagometer report {shlex.quote(str(directory))} --out FILE"

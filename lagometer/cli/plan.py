@@ -23,7 +23,7 @@ from lagometer.cli.common import (
 from lagometer.cli.excluded import render_excluded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lagometer.run.prediction import Prediction
     from lagometer.stats.compare.detection import CellDetection, Detection, PairDetection
@@ -69,6 +69,7 @@ def command(
 
     Example: lagometer plan STUDY --worker CELL 0 | lagometer-worker
     """
+    from lagometer.run.order import control_cell
     from lagometer.run.prediction import predict
     from lagometer.study import discover_adapters, expand, load_study
     from lagometer.study.matrix import select as selected
@@ -85,10 +86,12 @@ def command(
     earlier = out if out is not None else DEFAULT_FOLDER / loaded.name
     prediction = predict(loaded, cells, adapters, earlier)
     detection = _detection(earlier, cells, detect) if detect is not None else None
+    control = control_cell(loaded, adapters)[1]
     if json:
-        _print_json(loaded, cells, excluded, prediction, detection)
+        _print_json(loaded, cells, excluded, control, prediction, detection)
         return
     _print_table(loaded, cells, excluded, prediction)
+    _print_control(control)
     if detection is not None:
         _print_detection(detection)
 
@@ -153,14 +156,16 @@ def _print_json(
     study: Study,
     cells: tuple[Cell, ...],
     excluded: tuple[Excluded, ...],
+    control: Cell | Excluded | None,
     prediction: Prediction,
     detection: Detection | None,
 ) -> None:
+    trials_min, trials_max = _trials(study, cells)
     print_json(
         {
             "study": study.name,
-            "trials": study.fewest_trials(),
-            "trials_max": study.most_trials(),
+            "trials": trials_min,
+            "trials_max": trials_max,
             "predicted_s": round(prediction.seconds, 3),
             "predicted_min_s": round(prediction.least_s, 3),
             "predicted_max_s": round(prediction.most_s, 3),
@@ -175,9 +180,30 @@ def _print_json(
                 for cell in cells
             ],
             "excluded": [{"cell": item.cell, "reason": item.reason} for item in excluded],
+            "control": _control_as_json(control),
             "detect": asdict(detection) if detection is not None else None,
         }
     )
+
+
+def _control_as_json(control: Cell | Excluded | None) -> dict[str, str | None] | None:
+    """The control's cell, and the reason if it can't run; null without a control."""
+    from lagometer.study import Excluded
+
+    if control is None:
+        return None
+    if isinstance(control, Excluded):
+        return {"cell": control.cell, "excluded": control.reason}
+    return {"cell": control.id, "excluded": None}
+
+
+def _print_control(control: Cell | Excluded | None) -> None:
+    """Names a control that can't run; one that can is in the predicted time."""
+    from lagometer.study import Excluded
+
+    if isinstance(control, Excluded):
+        text = f"\nno control, {control.cell} can't run here: {control.reason}"
+        output_console().print(text, style="yellow", markup=False, soft_wrap=True)
 
 
 def _print_table(
@@ -186,7 +212,8 @@ def _print_table(
     from rich.markup import escape
 
     console = output_console()
-    console.print(f"[bold]{escape(study.name)}[/]: {len(cells)} cells, {_how_long(study, prediction)}")
+    how_long = _how_long(study, cells, prediction)
+    console.print(f"[bold]{escape(study.name)}[/]: {len(cells)} cells, {how_long}")
     if prediction.earlier is not None:
         console.print(f"  as trials took in {escape(str(prediction.earlier))}", style="dim", soft_wrap=True)
     for cell in cells:
@@ -194,15 +221,23 @@ def _print_table(
     render_excluded([(item.cell, item.reason) for item in excluded], console)
 
 
-def _how_long(study: Study, prediction: Prediction) -> str:
-    trials_min, trials_max = study.fewest_trials(), study.most_trials()
+def _trials(study: Study, cells: Sequence[Cell]) -> tuple[int, int]:
+    """The fewest and the most trials of any of the cells, whose parts may have different ones."""
+    studies = [study.of(cell) for cell in cells] or [study]
+    return min(each.fewest_trials() for each in studies), max(each.most_trials() for each in studies)
+
+
+def _how_long(study: Study, cells: Sequence[Cell], prediction: Prediction) -> str:
+    trials_min, trials_max = _trials(study, cells)
+    several = f"{trials_min} to {trials_max}" if trials_max > trials_min else str(trials_min)
+    each = f"{several} trial{'s' if trials_max > 1 else ''} each"
     if study.precision is None:
-        return f"{trials_min} trial{'s' if trials_min > 1 else ''} each, about {_minutes(prediction.seconds)}"
+        return f"{each}, about {_minutes(prediction.seconds)}"
     bounds = f"{_minutes(prediction.least_s)} to {_minutes(prediction.most_s)}"
     if prediction.earlier is None:
-        return f"{trials_min} to {trials_max} trials each, {bounds}"
+        return f"{each}, {bounds}"
     about = f"about {prediction.trials} trials, about {_minutes(prediction.seconds)}"
-    return f"{trials_min} to {trials_max} trials each, {about} ({bounds})"
+    return f"{each}, {about} ({bounds})"
 
 
 def _print_worker(

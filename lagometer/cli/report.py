@@ -54,17 +54,12 @@ def command(
 
 def _write(directory: Path, against: Path | None, out: Path | None) -> Path:
     prepare()
-    from lagometer.cli.pages import report_again, writing_page
-    from lagometer.errors import BadInput
+    from lagometer.cli.pages import check_page, report_again, writing_page
     from lagometer.report.page import REPORT_NAME, write_report
 
-    if out is not None and out.is_dir():
-        raise BadInput(
-            f"{out} is a folder", where="--out", hint=f"give a file, such as {out / 'report.html'}"
-        )
+    if out is not None:
+        check_page(out, "--out")
     target = out if out is not None else directory / (COMPARISON_NAME if against else REPORT_NAME)
-    if not target.parent.is_dir() and out is not None:
-        raise BadInput(f"{target.parent} is not a folder", where="--out", hint="create it, or name another")
     retry_command = report_again(directory) + (f" --against {shlex.quote(str(against))}" if against else "")
     with writing_page(target, retry_command):
         if against is not None:

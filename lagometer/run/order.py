@@ -58,7 +58,8 @@ def control_cell(
         discard=0,
     )
     expansion = expand(alone, adapters)
-    return (alone, expansion.cells[0]) if expansion.cells else (None, expansion.excluded[0])
+    # Of a variant that sets nothing for its adapter the last one is the plain cell, with the reason itself.
+    return (alone, expansion.cells[0]) if expansion.cells else (None, expansion.excluded[-1])
 
 
 def least_ns(study: Study, cells: Sequence[Cell]) -> int:

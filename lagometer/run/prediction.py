@@ -70,24 +70,24 @@ def predict(
     earlier = _earlier(directory)
     experience = experience_of(earlier) if earlier is not None else Experience({}, {})
     expected = least = most = 0.0
-    counts: list[int] = []
+    counts: list[tuple[int, int, int]] = []
     for cell in cells:
         cell_study = study.of(cell)
         duration_s = cell_study.trial_ns() / NS_PER_S + experience.overhead_of(cell)
-        fewest, count, highest = trials_of(cell_study, duration_s, experience.spread_of(cell))
+        counts.append(trials_of(cell_study, duration_s, experience.spread_of(cell)))
         least, expected, most = (
             total + number * duration_s
-            for total, number in zip((least, expected, most), (fewest, count, highest), strict=True)
+            for total, number in zip((least, expected, most), counts[-1], strict=True)
         )
-        counts.append(count)
-    blocks = (study.fewest_trials(), max(counts, default=0), study.most_trials())
+    # Parts may have different numbers of trials: there are as many blocks as the cell with the most has.
+    blocks = [max(numbers) for numbers in zip(*counts, strict=True)] or [0, 0, 0]
     beside_s = [_beside_s(study, cells, adapters, number, experience) for number in blocks]
     wakeup_s = wakeup_duration_ns(study, cells) / NS_PER_S
     return Prediction(
         seconds=expected + beside_s[1] + wakeup_s,
         least_s=least + beside_s[0] + wakeup_s,
         most_s=most + beside_s[2] + wakeup_s,
-        trials=sum(counts),
+        trials=sum(count for _, count, _ in counts),
         earlier=directory if earlier is not None and experience.overhead_s else None,
     )
 
@@ -136,8 +136,10 @@ def _beside_s(
     study: Study, cells: Sequence[Cell], adapters: Mapping[str, Adapter], blocks: int, experience: Experience
 ) -> float:
     """The time of the control's trials, one per block, and of the long trials."""
-    longer = replace(study, duration_ns=long_trial_ns(study, cells))
-    other_trials = [(longer, cell, 1) for cell in long_trial_cells(study, cells)]
+    longer_ns = long_trial_ns(study, cells)
+    other_trials = [
+        (replace(study.of(cell), duration_ns=longer_ns), cell, 1) for cell in long_trial_cells(study, cells)
+    ]
     control_study, control = control_cell(study, adapters)
     if control_study is not None and isinstance(control, Cell):
         other_trials.append((control_study, control, blocks))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lagometer.study.document import is_file
 from lagometer.units import UnitError
 
 CAPACITY = "capacity"
@@ -51,9 +52,7 @@ class Capacity:
 def load_capacity(file_name: str, folder: Path) -> Capacity:
     """Reads a trace. folder: tried first for relative paths, before the working directory. Raises
     UnitError."""
-    path = next(
-        (path for path in (folder / file_name, Path(file_name)) if file_name and path.is_file()), None
-    )
+    path = next((path for path in (folder / file_name, Path(file_name)) if file_name and is_file(path)), None)
     if path is None:
         raise UnitError(f"the file '{file_name}' is neither in {folder} nor in the working directory")
     try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lagometer.study.document import Entries, Scalar, Tree
+from lagometer.study.document import Entries, Scalar, Tree, is_file
 from lagometer.study.values import Problems, nearest, parsed, single
 from lagometer.units import UnitError
 
@@ -98,7 +98,7 @@ def _sigma(text: str) -> float:
 
 
 def _recorded(file: Scalar, key: str, parse: Parse, folder: Path, problems: Problems) -> Distribution | None:
-    path = next((path for path in (folder / file.text, Path(file.text)) if path.is_file()), None)
+    path = next((path for path in (folder / file.text, Path(file.text)) if is_file(path)), None)
     if path is None:
         message = f"the file '{file.text}' is neither in {folder} nor in the working directory"
         problems.add(message, file.line, key)

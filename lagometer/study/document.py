@@ -127,6 +127,15 @@ def merged_over(new: Tree, old: Tree | None) -> Tree:
     return old
 
 
+def is_file(path: Path) -> bool:
+    """Whether a name that a user wrote is a file's. One that is too long, or in a folder that can't be looked
+    into, is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:

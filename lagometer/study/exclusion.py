@@ -12,14 +12,13 @@ import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from lagometer import units
 from lagometer.study.adapter import Adapter
 from lagometer.study.bridge_reasons import not_bridged
 from lagometer.study.cell import Cell, Factors
 from lagometer.study.daemons import daemons_in_use, missing_daemons
 from lagometer.study.device_rules import device_reasons
 from lagometer.study.graph import Graph
-from lagometer.study.hosts import SSH, divided
+from lagometer.study.hosts import HERE, SSH, divided
 from lagometer.study.interference import NETWORK, host_named, kind_and_level, missing_program
 from lagometer.study.interference import NONE as NO_LOAD
 from lagometer.study.links import link_reasons, too_many_changes
@@ -31,6 +30,7 @@ from lagometer.study.processors import processor_reasons, served_together, topic
 from lagometer.study.security import unsecured
 from lagometer.study.service_rules import late_servers, service_topic
 from lagometer.study.sidecar import Limits
+from lagometer.study.source_reasons import source_reasons
 from lagometer.study.stacking import Options
 from lagometer.study.surroundings import Surroundings
 from lagometer.study.traffic import Traffic
@@ -39,7 +39,9 @@ from lagometer.study.traffic import Traffic
 CAPTURE_PROGRAMS = {"dumpcap": "wireshark-common", "tshark": "tshark"}
 
 
-def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surroundings) -> list[str]:
+def reasons(
+    cell: Cell, template: Graph, warmup_ns: int, measure_ns: int, surroundings: Surroundings
+) -> list[str]:
     """Why this cell cannot run here; empty if it can.
 
     template: its workload before rate and work are filled in.
@@ -79,7 +81,7 @@ def reasons(cell: Cell, template: Graph, measure_ns: int, surroundings: Surround
     cell_reasons += _waits(cell, surroundings.adapters)
     cell_reasons += _executors(cell, surroundings.adapters)
     cell_reasons += _worker(cell, surroundings.adapters)
-    cell_reasons += _workload(cell, template, measure_ns)
+    cell_reasons += source_reasons(cell, template, warmup_ns, measure_ns)
     workers_here = [
         worker
         for worker in range(len(cell.workers))
@@ -266,6 +268,9 @@ def _hosts(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
     remote = [name for name, host in hosts.items() if host.launcher == SSH]
     if cell.factors.tuning != "none" and remote:
         yield f"tuning is for the machine that lagometer runs on, and {remote[0]} is another one"
+    for name in cell.factors.hosts.split("+"):
+        if name not in (HERE, *cell.hosts):
+            yield f"host {name} runs no node of {cell.graph.name}: write its `runs`"
     loaded_host = host_named(cell.factors.interference)
     if loaded_host and loaded_host not in cell.hosts:
         yield f"interference '{cell.factors.interference}' is for a host that this cell does not have"
@@ -447,35 +452,6 @@ def _worker(cell: Cell, adapters: Mapping[str, Adapter]) -> Iterator[str]:
             in_words = ", ".join(workers[name] for name in (*sorted(publishing), *sorted(subscribing)))
             yield f"the process of {process} {activity}, which run in different workers ({in_words})"
             return
-
-
-def _workload(cell: Cell, template: Graph, measure_ns: int) -> Iterator[str]:
-    name = template.name
-    if "rate_hz" in cell.named and not template.follows_rate:
-        reason = "a closed loop" if template.closed_loop else "its timers have their own rates"
-        yield f"{name} has no rate: {reason}"
-    if cell.factors.work_ns and not template.follows_work:
-        yield f"{name} has no relay to do the work"
-    if cell.factors.work_spread != "none" and not (cell.factors.work_ns and template.follows_work):
-        yield f"there is no work that {cell.factors.work_spread} could spread"
-    yield from _schedule(cell, template)
-    for rule in cell.graph.rules:
-        if rule.jitter_ns > (rule.period_ns or rule.jitter_ns):
-            yield f"the jitter of {rule.node} is longer than its period"
-    slowest_ns = max(((rule.period_ns or 0) * rule.schedule.messages for rule in cell.graph.rules), default=0)
-    if slowest_ns > measure_ns:
-        yield f"a source publishes nothing within the {units.format_duration(measure_ns)} that are measured"
-
-
-def _schedule(cell: Cell, template: Graph) -> Iterator[str]:
-    factors = cell.factors
-    reason = "a closed loop" if template.closed_loop else "its timers have their own rates"
-    if factors.schedule != "periodic" and not template.follows_rate:
-        yield f"{template.name} has no schedule: {reason}"
-    if factors.late != "burst" and template.closed_loop:
-        yield f"{template.name} has no schedule that a message could be late by: {reason}"
-    if factors.schedule.startswith("recorded-") and "rate_hz" in cell.named:
-        yield f"{factors.schedule} sets the rate itself"
 
 
 def _lacks(name: str, ability: str, value: str, offered: Collection[str]) -> str:

@@ -7,14 +7,14 @@ A value of the factor `hosts` names the hosts of a cell, `robot+base`; `here` me
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 from typing import Any
 
 from lagometer.study.devices import Device, read_device
-from lagometer.study.document import Entries, Scalar, Tree, entry_of, read_document
+from lagometer.study.document import Entries, Scalar, Tree, entry_of, is_file, read_document
 from lagometer.study.graph import Graph
 from lagometer.study.values import (
     Names,
@@ -118,7 +118,7 @@ def hosts_of_study(
     """
     if not isinstance(value, Scalar) or is_null(value):
         return read_hosts(value, problems, lines)
-    path = next((path for path in (folder / value.text, Path(value.text)) if path.is_file()), None)
+    path = next((path for path in (folder / value.text, Path(value.text)) if is_file(path)), None)
     if path is None:
         message = f"the file '{value.text}' is neither in {folder} nor in the working directory"
         problems.add(message, value.line, KEY, "name a file with `hosts:`, or write the hosts under the key")
@@ -258,11 +258,7 @@ def chosen_hosts(
 
     Each node or group that a host runs must be in a workload, of the study or part, that uses the host.
     """
-    for value in values or ():
-        for name in str(value).split("+"):
-            if name not in hosts and value != HERE:
-                hint = nearest(name, hosts) if hosts else "write it under `hosts:`"
-                problems.add(f"unknown host '{name}'", lines.get("matrix.hosts"), "matrix.hosts", hint)
+    check_hosts(values or (), hosts, lines.get("matrix.hosts"), problems)
     known = {name for graph in graphs.values() for name in _names_in(graph)}
     host_of: dict[str, str] = {}
     chosen = {name for value in values or hosts for name in str(value).split("+")}
@@ -282,6 +278,21 @@ def chosen_hosts(
     if values is None:
         return ("+".join(hosts),)
     return tuple(values)
+
+
+def check_hosts(
+    values: Iterable[object],
+    hosts: Mapping[str, Host],
+    line: int | None,
+    problems: Problems,
+    key: str = "matrix.hosts",
+) -> None:
+    """Reports a host in values of the factor that the study does not have."""
+    for value in values:
+        for name in str(value).split("+"):
+            if name not in hosts and value != HERE:
+                hint = nearest(name, hosts) if hosts else "write it under `hosts:`"
+                problems.add(f"unknown host '{name}'", line, key, hint)
 
 
 def _names_in(graph: Graph) -> Iterator[str]:

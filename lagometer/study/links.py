@@ -200,9 +200,13 @@ def load_link(path: Path) -> Link:
 
 
 def chosen_links(
-    names: Iterable[object], links: Mapping[str, Link], problems: Problems, lines: Mapping[str, int | None]
+    names: Iterable[object],
+    links: Mapping[str, Link],
+    problems: Problems,
+    lines: Mapping[str, int | None],
+    key: str = "matrix.link",
 ) -> dict[str, Link]:
-    """The links that the factor names: the study's own, or those that ship."""
+    """The links that the factor names, under a key: the study's own, or those that ship."""
     shipped, chosen = shipped_links(), dict(links)
     for name in map(str, names):
         if name in chosen or name == NONE:
@@ -211,7 +215,7 @@ def chosen_links(
             chosen[name] = load_link(shipped[name])
             continue
         hint = nearest(name, [*links, *shipped])
-        problems.add(f"unknown link '{name}'", lines.get("matrix.link"), "matrix.link", hint)
+        problems.add(f"unknown link '{name}'", lines.get(key), key, hint)
     return chosen
 
 

@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lagometer.errors import BadInput, Problem
+from lagometer.study.contexts import only_there, problems_of
+from lagometer.study.control import check_control, read_control
 from lagometer.study.document import (
     Entries,
     Scalar,
@@ -22,38 +25,26 @@ from lagometer.study.document import (
 from lagometer.study.factors import FACTORS, FACTORS_BY_NAME, PART, Factor
 from lagometer.study.graph import Graph
 from lagometer.study.hosts import Host, chosen_hosts, hosts_of_study
+from lagometer.study.key_checks import check_together, warmup_bounds, warmup_max_ns
 from lagometer.study.links import NONE as NO_LINK
 from lagometer.study.links import Link, chosen_links, read_links
 from lagometer.study.load_shape import ContentFile, load_content
 from lagometer.study.parts import KEY as PARTS
 from lagometer.study.parts import MATRIX, part_documents
-from lagometer.study.scales import scale_names, scaled
+from lagometer.study.scales import check_scales, scale_names, scaled
 from lagometer.study.schedule import RECORDED, Recording, load_recording
-from lagometer.study.schema import (
-    ADAPTIVE_TRIALS_MIN,
-    CELLS_MAX,
-    CONTROL_FLOOR,
-    CONTROL_NONE,
-    FLOOR,
-    KEY_NAMES,
-    TOP_LEVEL_KEYS,
-    TRIALS_MAX,
-    TRIES_PER_VALID,
-    WARMUP_AUTO,
-    Study,
-    parse_warmup_ns,
-)
+from lagometer.study.schema import CELLS_MAX, KEY_NAMES, TOP_LEVEL_KEYS, Study
 from lagometer.study.sidecar import OptionValue
 from lagometer.study.values import (
     Problems,
     boolean_hint,
     is_null,
+    listed_twice,
     nearest,
     option_value,
     parsed,
     scalars,
     single,
-    word_parser,
 )
 from lagometer.study.variants import NONE, PLAIN, Variant, combined, is_option, read_option, read_variants
 from lagometer.study.workload import find_workload
@@ -67,11 +58,16 @@ def load_study(path: Path, scale: str | None = None) -> Study:
     """Reads a study's file, at one of its scales or unscaled. Raises BadInput with every problem: file, line,
     key, nearest valid word. Checks the other scales too, whose problems would only show up later."""
     document, text = read_document(path)
-    study = replace(_read(document, str(path), path.parent, scale), path=path, text=text)
-    for other in scale_names(document):
-        if other != scale:
-            _read(document, str(path), path.parent, other)
-    return study
+    studies: dict[str | None, Study] = {}
+    problems: list[Problem] = []
+    for name in dict.fromkeys((scale, *scale_names(document))):
+        try:
+            studies[name] = _read(document, str(path), path.parent, name)
+        except BadInput as error:
+            problems += error.problems
+    if problems:
+        raise BadInput.of(list(dict.fromkeys(problems)))
+    return replace(studies[scale], path=path, text=text)
 
 
 def study_from_mapping(mapping: Mapping[str, Any], source: str) -> Study:
@@ -85,32 +81,55 @@ def study_from_mapping(mapping: Mapping[str, Any], source: str) -> Study:
 def _read(document: Entries, source: str, folder: Path, scale: str | None) -> Study:
     """The study that a document describes at a scale, with its parts."""
     problems = Problems(source)
-    document = scaled(document, scale, problems)
+    check_scales(document, problems)
+    problems.raise_if_any()
+    at_scale = scaled(document, scale, problems)
+    problems.raise_if_any()
+    try:
+        return replace(_with_parts(at_scale, source, folder), scale=scale)
+    except BadInput as error:
+        if scale is None:
+            raise
+        unscaled = problems_of(lambda: _with_parts(document, source, folder))
+        raise BadInput.of(only_there(error.problems, unscaled, f"at the scale {scale}")) from error
+
+
+def _with_parts(document: Entries, source: str, folder: Path) -> Study:
+    problems = Problems(source)
     documents = part_documents(document, problems)
     problems.raise_if_any()
     if not documents:
-        return replace(_Loader(document, source, folder).study(), scale=scale)
-    studies = {name: _Loader(part, source, folder, name).study() for name, part in documents.items()}
+        return _Loader(document, source, folder).study()
+    campaign = without(document, (PARTS,))
+    studies: dict[str, Study] = {}
+    found: list[Problem] = []
+    for name, part in documents.items():
+        try:
+            studies[name] = _Loader(part, source, folder, name).study()
+        except BadInput as error:
+            above = problems_of(lambda: _Loader(campaign, source, folder).study())
+            found += only_there(error.problems, above, f"in the part {name}")
+    if found:
+        raise BadInput.of(list(dict.fromkeys(found)))
     # Read the campaign's own keys with the first part's matrix: its own may lack factors that the parts set.
-    first, campaign = next(iter(documents.values())), without(document, (PARTS,))
-    matrix = entry_of(first, MATRIX)
-    study = _Loader(
-        replaced(campaign, Scalar(MATRIX, True, None), matrix) if matrix else campaign,
-        source,
-        folder,
-        variants_in_parts=any("variant" in part.matrix for part in studies.values()),
-    ).study()
+    matrix = entry_of(next(iter(documents.values())), MATRIX)
+    if matrix is not None:
+        campaign = replaced(campaign, Scalar(MATRIX, True, None), matrix)
+    study = _Loader(campaign, source, folder, parts=studies).study()
     return replace(
         study,
-        scale=scale,
         parts=studies,
         matrix=_united(studies.values()),
         graphs={name: graph for part in studies.values() for name, graph in part.graphs.items()},
-        variants={name: variant for part in studies.values() for name, variant in part.variants.items()},
+        variants={**_variants_of(studies), **study.variants},
         links={name: link for part in studies.values() for name, link in part.links.items()},
         recordings={name: file for part in studies.values() for name, file in part.recordings.items()},
         contents={name: file for part in studies.values() for name, file in part.contents.items()},
     )
+
+
+def _variants_of(parts: Mapping[str, Study]) -> dict[str, Variant]:
+    return {name: variant for part in parts.values() for name, variant in part.variants.items()}
 
 
 def _united(studies: Iterable[Study]) -> dict[str, tuple[object, ...]]:
@@ -135,12 +154,12 @@ class _Loader:
         source: str,
         folder: Path,
         part: str | None = None,
-        variants_in_parts: bool = False,
+        parts: Mapping[str, Study] | None = None,
     ) -> None:
         self._problems = Problems(source)
         self._document = document
         self._part = part
-        self._variants_in_parts = variants_in_parts
+        self._parts = parts or {}
         self._folder = folder
         self._source = source
         self._lines: dict[str, int | None] = {}
@@ -153,24 +172,22 @@ class _Loader:
 
     def study(self) -> Study:
         entries = self._known_keys()
-        warmup = self._warmup_bounds(entries)
+        warmup = warmup_bounds(entries, self._problems)
         values = {key.field: self._top_level(entries.get(key.name), key.name) for key in TOP_LEVEL_KEYS}
-        values["warmup_max_ns"] = self._warmup_max_ns(warmup, values)
-        self._check_valid(entries, values)
-        self._check_adaptive(entries, values)
-        self._check_deadline(entries)
-        self._check_scheduler(values)
+        values["warmup_max_ns"] = warmup_max_ns(warmup, values, self._problems)
+        check_together(entries, values, self._lines, self._problems)
         if "variants" in entries:
             self._variants = read_variants(entries["variants"], self._problems, self._lines)
         if "hosts" in entries:
             self._hosts = hosts_of_study(entries["hosts"], self._problems, self._lines, self._folder)
         if "links" in entries:
             self._links = read_links(entries["links"], self._problems, self._lines, self._folder)
+        named_variants = self._variants
         matrix = self._matrix(entries.get("matrix"))
-        adaptive = values["precision"] is not None
-        control = self._control(entries.get("control"), adaptive)
-        link_names = (*matrix.get("link", ()), (control or {}).get("link", NO_LINK))
-        links = chosen_links(link_names, self._links, self._problems, self._lines)
+        control = self._control(entries.get("control"), values["precision"] is not None, named_variants)
+        links = chosen_links(matrix.get("link", ()), self._links, self._problems, self._lines)
+        control_links = ((control or {}).get("link") or NO_LINK,)
+        links = chosen_links(control_links, links, self._problems, self._lines, "control.link")
         options = self._options(entries["options"]) if "options" in entries else {}
         exclude = self._exclude(entries["exclude"]) if "exclude" in entries else ()
         self._problems.raise_if_any()
@@ -215,121 +232,20 @@ class _Loader:
         scalar = single(value, name, self._problems)
         return parsed(scalar, name, key.parse, self._problems) if scalar else None
 
-    def _warmup_bounds(self, entries: dict[str, Tree]) -> Scalar | str | None:
-        """Splits `{min: …, max: …}`: the minimum stays as the key's value, and this returns the maximum.
-
-        Returns the word `auto` as it is; None without a steady-state test.
-        """
-        value = entries.get("warmup")
-        if isinstance(value, Scalar):
-            return WARMUP_AUTO if value.text == WARMUP_AUTO else None
-        if not isinstance(value, Entries):
-            return None
-        bounds = {key.text: bound for key, bound in value.entries}
-        if set(bounds) != {"min", "max"}:
-            self._problems.add(
-                "takes the keys 'min' and 'max', both of them", value.line, "warmup", "{min: 100ms, max: 1s}"
-            )
-        entries["warmup"] = bounds.get("min", Scalar("0", True, value.line))
-        return single(bounds["max"], "warmup.max", self._problems) if "max" in bounds else None
-
-    def _warmup_max_ns(self, bound: Scalar | str | None, values: Mapping[str, Any]) -> int | None:
-        """The latest end of warm-up that the steady-state test may find, counted from the common start."""
-        least_ns, duration_ns = values["warmup_ns"], values["duration_ns"]
-        if bound is None or least_ns is None or duration_ns is None:
-            return None
-        if not isinstance(bound, Scalar):
-            return int(least_ns + duration_ns // 2)
-        most_ns = parsed(bound, "warmup.max", parse_warmup_ns, self._problems)
-        if most_ns is not None and not least_ns <= most_ns < least_ns + duration_ns:
-            self._problems.add(
-                f"'{bound.text}' is not between warmup.min and warmup.min + duration",
-                bound.line,
-                "warmup.max",
-                "something must be left to measure",
-            )
-        return most_ns
-
-    def _check_valid(self, entries: Mapping[str, Tree], values: dict[str, Any]) -> None:
-        """`trials_valid` sets the number of trials alone; without `trials_max`, tries three times as many."""
-        wanted = values["trials_valid"]
-        if "trials_valid" not in entries:
-            return
-        for name in ("trials", "precision"):
-            if name in entries:
-                message = f"'{name}' and 'trials_valid' both say how many trials a cell gets"
-                self._problems.add(message, self._lines[name], "", "keep one")
-        if wanted is not None and "trials_max" not in entries:
-            values["trials_max"] = min(TRIALS_MAX, TRIES_PER_VALID * wanted)
-        elif wanted is not None and values["trials_max"] is not None and values["trials_max"] < wanted:
-            message = f"'{values['trials_max']}' is fewer than the {wanted} valid trials of each cell"
-            self._problems.add(message, self._lines["trials_max"], "trials_max")
-
-    def _check_scheduler(self, values: Mapping[str, Any]) -> None:
-        """The scheduler's record splits layers, so it needs `layers`."""
-        if values["scheduler"] and not values["layers"]:
-            message = "'scheduler: on' takes layers apart, and the study has none"
-            self._problems.add(message, self._lines.get("scheduler"), "", "add `layers: on`")
-
-    def _check_adaptive(self, entries: Mapping[str, Tree], values: Mapping[str, Any]) -> None:
-        """The bounds of an adaptive campaign depend on each other, and mean nothing without `precision`."""
-        if values["precision"] is None:
-            if "precision" not in entries:
-                for name in ("trials_min", "trials_max", "cell_time"):
-                    if name in entries and not (name == "trials_max" and "trials_valid" in entries):
-                        self._problems.add(
-                            f"'{name}' is for studies with `precision`", self._lines[name], "", "add it"
-                        )
-            return
-        trials_min, trials_max = values["trials_min"], values["trials_max"]
-        if trials_min is not None and trials_min < ADAPTIVE_TRIALS_MIN:
-            self._problems.add(
-                f"'{trials_min}' is fewer than {ADAPTIVE_TRIALS_MIN}",
-                self._lines.get("trials_min"),
-                "trials_min",
-                "fewer trials don't show how much trials differ",
-            )
-        needed = max(trials_min or 0, values["trials"] or 0)
-        if trials_max is not None and trials_max < needed:
-            self._problems.add(
-                f"'{trials_max}' is fewer than the {needed} trials of each cell",
-                self._lines.get("trials_max"),
-                "trials_max",
-            )
-
-    def _check_deadline(self, entries: Mapping[str, Tree]) -> None:
-        """Keys about deadlines have no meaning without a deadline."""
-        if "deadline_k" in entries and "deadline" not in entries:
-            message = "'deadline_k' is for studies with `deadline`"
-            self._problems.add(message, self._lines["deadline_k"], "", "add it")
-
-    def _control(self, value: Tree | None, adaptive: bool) -> dict[str, object] | None:
-        """The factors of the control cell, each with one value; without the key it depends on `precision`."""
-        if not isinstance(value, Entries):
-            word = CONTROL_FLOOR if adaptive else CONTROL_NONE
-            if value is not None:
-                scalar = single(value, "control", self._problems)
-                parse = word_parser((CONTROL_NONE, CONTROL_FLOOR))
-                word = (parsed(scalar, "control", parse, self._problems) if scalar else None) or word
-            if word == CONTROL_NONE:
-                return None
-            value = tree_of({name: str(factor) for name, factor in FLOOR.items()})
-            assert isinstance(value, Entries)
-        control = {}
-        for key, item in value.entries:
-            where = f"control.{key.text}"
-            if key.text not in FACTORS_BY_NAME:
-                hint = nearest(key.text, FACTORS_BY_NAME)
-                self._problems.add(f"unknown factor '{key.text}'", key.line, "control", hint)
-                continue
-            item_scalar = item if is_null(item) else single(item, where, self._problems)
-            if item_scalar is not None:
-                values = self._factor(FACTORS_BY_NAME[key.text], item_scalar, where)
-                control[key.text] = values[0] if values else None
-        for name in ("adapter", "workload"):
-            if name not in control:
-                self._problems.add(f"the factor '{name}' is missing", value.line, "control")
-        return {factor.name: control[factor.name] for factor in FACTORS if factor.name in control}
+    def _control(
+        self, value: Tree | None, adaptive: bool, named_variants: Mapping[str, Variant]
+    ) -> dict[str, object] | None:
+        """The factors of the control cell. named_variants: those that the study names, which it may have even
+        if the matrix combines them with single options."""
+        control = read_control(value, adaptive, self._factor, self._lines, self._problems)
+        if control is None or self._part is not None:  # a control is the campaign's, not a part's
+            return control
+        known = {**named_variants, **_variants_of(self._parts), **self._variants}
+        check_control(control, known, self._hosts, self._graphs, self._lines, self._problems)
+        variant = str(control.get("variant", NONE))
+        if variant in known:
+            self._variants = {**self._variants, variant: known[variant]}
+        return control
 
     def _matrix(self, value: Tree | None) -> dict[str, tuple[object, ...]]:
         if not isinstance(value, Entries):
@@ -389,7 +305,8 @@ class _Loader:
                     f"unknown variant '{name}'", self._lines["matrix.variant"], "matrix.variant", hint
                 )
         unused = [name for name in self._variants if name not in names]
-        if unused and "variant" not in matrix and self._part is None and not self._variants_in_parts:
+        in_parts = any("variant" in part.matrix for part in self._parts.values())
+        if unused and "variant" not in matrix and self._part is None and not in_parts:
             message = "no cell has a variant"
             self._problems.add(
                 message,
@@ -420,10 +337,7 @@ class _Loader:
             if result is None:
                 continue
             if result in values:
-                same = f" (as '{values[result]}')" if values[result] != scalar.text else ""
-                self._problems.add(
-                    f"'{scalar.text}' is listed twice{same}", scalar.line, key, "list each value once"
-                )
+                self._problems.add(*listed_twice(scalar.text, values[result], scalar.line, key))
             values.setdefault(result, scalar.text)
         return tuple(values)
 

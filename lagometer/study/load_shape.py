@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from lagometer import units
+from lagometer.study.document import is_file
 from lagometer.study.schedule import RECORDED
 from lagometer.units import UnitError
 
@@ -87,9 +88,7 @@ def canonical_content(text: str) -> str:
 def load_content(text: str, folder: Path) -> ContentFile:
     """Finds the file of `recorded-FILE`, in `folder`, then in the working directory. Raises UnitError."""
     file_name = text.removeprefix(RECORDED)
-    path = next(
-        (path for path in (folder / file_name, Path(file_name)) if file_name and path.is_file()), None
-    )
+    path = next((path for path in (folder / file_name, Path(file_name)) if file_name and is_file(path)), None)
     if path is None:
         raise UnitError(f"the file '{file_name}' is neither in {folder} nor in the working directory")
     size_bytes = path.stat().st_size

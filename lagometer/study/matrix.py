@@ -28,7 +28,7 @@ from lagometer.study.schema import Study
 from lagometer.study.sidecar import Option, OptionValue
 from lagometer.study.surroundings import Surroundings
 from lagometer.study.traffic import TOPIC_FIELDS, TopicSettings, Traffic, traffic_of
-from lagometer.study.values import closest, nearest
+from lagometer.study.values import closest, listed_twice, nearest
 from lagometer.study.variants import NONE, PLAIN, Options
 from lagometer.study.way_out import way_out
 from lagometer.units import UnitError
@@ -48,17 +48,18 @@ def overhead_ns(cell: Cell) -> int:
 def expand(study: Study, adapters: Mapping[str, Adapter], cpus: tuple[int, ...] | None = None) -> Expansion:
     """The cells of a study on this machine, in matrix order, and the excluded ones, with reasons.
 
-    cpus: those that workers may use; None asks the system. Raises BadInput for an unknown adapter, an option
-    that an adapter does not have, or a glob that matches no cell; SetupMissing if there is no adapter at all.
+    cpus: those that workers may use; None asks the system. Raises BadInput for an unknown adapter of a cell
+    or the control, an option that an adapter does not have, or a glob that matches no cell; SetupMissing if
+    there is no adapter at all.
     """
     for part_study in study.parts.values() or (study,):
         _check_adapters(part_study, adapters)
         check_options(part_study, adapters)
     around = Surroundings(adapters, available_cpus() if cpus is None else cpus, study.hosts)
-    if not study.parts:
-        return _expand(study, adapters, around)
-    parts = [_expand(part, adapters, around) for part in study.parts.values()]
     left_out = _LeftOut(study)
+    if not study.parts:
+        return _expand(study, adapters, around, left_out.has)
+    parts = [_expand(part, adapters, around, left_out.has) for part in study.parts.values()]
     candidates = [(cell, left_out.why(cell.id)) for part in parts for cell in part.cells]
     left_out.check()
     return Expansion(
@@ -77,6 +78,10 @@ class _LeftOut:
         self._study = study
         self._patterns = [_pattern(glob) for glob in study.exclude]
         self._matched = [False] * len(self._patterns)
+
+    def has(self, cell: str) -> bool:
+        """Whether the study excludes this cell. Counts as no match."""
+        return any(pattern.fullmatch(cell) for pattern in self._patterns)
 
     def why(self, cell: str) -> str:
         """Why the study excludes this cell, or ''."""
@@ -98,19 +103,27 @@ class _LeftOut:
             raise BadInput.of(problems)
 
 
-def _expand(study: Study, adapters: Mapping[str, Adapter], surroundings: Surroundings) -> Expansion:
-    """The cells of a study without parts, or of one part."""
+def _expand(
+    study: Study,
+    adapters: Mapping[str, Adapter],
+    surroundings: Surroundings,
+    left_out_above: Callable[[str], bool],
+) -> Expansion:
+    """The cells of a study without parts, or of one part. left_out_above: whether the whole study excludes a
+    cell."""
     left_out = _LeftOut(study)
     surroundings = replace(surroundings, captures=study.capture, layers=study.layers)
     cells: list[Cell] = []
     excluded: list[Excluded] = []
-    for cell, needless in _candidates(study, adapters):
+    for cell, needless in _candidates(
+        study, adapters, lambda cell_id: left_out.has(cell_id) or left_out_above(cell_id)
+    ):
         omission = left_out.why(cell.id)
         cell_reasons = [omission] if omission else []
         cell_reasons = cell_reasons or [f"needs {study.needs}"] * bool(study.needs)
         cell_reasons = cell_reasons or [needless] * bool(needless)
         cell_reasons = cell_reasons or reasons(
-            cell, study.graphs[cell.factors.workload], study.duration_ns, surroundings
+            cell, study.graphs[cell.factors.workload], study.warmup_ns, study.duration_ns, surroundings
         )
         if cell_reasons:
             alternatives = tuple(str(alternative) for alternative in way_out(cell, adapters))
@@ -155,6 +168,7 @@ def check_options(study: Study, adapters: Mapping[str, Adapter]) -> None:
     problems = _wrong_options(study, study.options, "options", adapters)
     for name, variant in study.variants.items():
         problems += _wrong_options(study, variant.options, f"variants.{name}", adapters)
+    problems = problems or list(_alike(study, adapters))
     if problems:
         raise BadInput.of(list(dict.fromkeys(problems)))
 
@@ -183,22 +197,42 @@ def _wrong_options(
     return problems
 
 
+def _alike(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[Problem]:
+    """The values of options in the matrix that are one for the adapter, such as 512KB and 524288."""
+    variants = [study.variants.get(str(name), PLAIN) for name in study.matrix.get("variant", ())]
+    for key in study.lines:
+        name, _, option = key.removeprefix("matrix.").partition(".")
+        if not key.startswith("matrix.") or not option:
+            continue
+        first_by_meaning: dict[OptionValue, str] = {}
+        settings = [variant.options.get(name, {}) for variant in variants]
+        values = {str(setting[option]): setting[option] for setting in settings if option in setting}
+        for text, value in values.items():
+            meaning = _typed(value, adapters[name].sidecar.options[option])
+            first = first_by_meaning.setdefault(meaning, text)
+            if first != text:
+                message, _, _, hint = listed_twice(text, first, None, key)
+                yield Problem(message, study.where(key), hint)
+
+
 def cell_id(values: Mapping[str, object]) -> str:
     """The id of a combination: `values` by factor name, in the fixed order."""
     return "/".join(FACTORS_BY_NAME[name].label(value) for name, value in values.items())
 
 
-def _candidates(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[tuple[Cell, str]]:
+def _candidates(
+    study: Study, adapters: Mapping[str, Adapter], left_out: Callable[[str], bool]
+) -> Iterator[tuple[Cell, str]]:
     """All combinations, each with the reason why it would only repeat another one, or ''.
 
     A variant that sets nothing for a cell's adapters would repeat a measurement under another name. Such
-    cells are measured once, as the variant `none`; so are cells that differ only in a factor that no topic
-    follows.
+    cells are measured once, as the variant `none`; those that differ only in a factor that no topic follows,
+    or in options that their adapters don't have, once under the first name. left_out: whether the study
+    excludes a cell: then another one is measured.
     """
-    plain_ids: set[str] = set()
+    name_of: dict[tuple[object, ...], str] = {}  # the variant under which it is measured
     measured: set[tuple[object, ...]] = set()
     for cell in _combinations(study, adapters):
-        variant = study.variants.get(cell.factors.variant)
         overridden = [name for name in study.matrix if FACTORS_BY_NAME[name].field not in cell.named]
         if not _followed(cell.graph, "adapter"):
             overridden.append("adapter")
@@ -206,27 +240,49 @@ def _candidates(study: Study, adapters: Mapping[str, Adapter]) -> Iterator[tuple
                 remark = f"none has {cell.factors.adapter}: write `adapter: {cell.adapters[0]}`"
                 yield cell, f"every topic of {cell.graph.name} has its own adapter, and {remark}"
                 continue
-        columns = cell.columns()
-        signature = (cell.graph.name, *(columns[field] for field in cell.named))
-        if overridden and signature in measured:
-            yield (
-                cell,
-                f"every topic of {cell.graph.name} has its own {' and '.join(overridden)}: measured once",
-            )
+        columns, variant = cell.columns(), cell.factors.variant
+        point = (cell.graph.name, *(columns[field] for field in cell.named if field != "variant"))
+        if overridden and (*point, variant) in measured:
+            message = f"every topic of {cell.graph.name} has its own {' and '.join(overridden)}"
+            yield cell, f"{message}: measured once"
             continue
-        measured.add(signature)
-        names = cell.adapters
-        if variant is None or variant.concerns(names):
+        is_left_out = left_out(cell.id)
+        if not is_left_out:
+            measured.add((*point, variant))
+        if variant not in study.variants:  # none, or a study without variants
+            sets, own_name = True, NONE
+        else:
+            sets = study.variants[variant].concerns(cell.adapters)
+            own_name = variant if sets else NONE
+        settings = (*point, *_settings(cell))
+        is_new = settings not in name_of
+        first = name_of.get(settings, own_name)
+        if not (sets and is_left_out):
+            name_of[settings] = first
+        if not sets:
+            message = f"variant '{variant}' sets nothing for {' and '.join(cell.adapters)}"
+            yield cell, f"{message}: measured once, as '{first}'"
+            if is_new and NONE not in study.matrix["variant"]:
+                yield _plain(cell, study), ""
+        elif first != own_name:
+            message = f"variant '{variant}' sets the same for {' and '.join(cell.adapters)} as '{first}'"
+            yield cell, f"{message}: measured once, as '{first}'"
+        else:
             yield cell, ""
-            continue
-        message = f"variant '{cell.factors.variant}' sets nothing for {' and '.join(names)}"
-        yield cell, f"{message}: measured once, as '{NONE}'"
-        point = replace(cell.factors, variant=NONE)
-        values = {name: getattr(point, FACTORS_BY_NAME[name].field) for name in study.matrix}
-        plain_id = cell_id(values)
-        if NONE not in study.matrix["variant"] and plain_id not in plain_ids:
-            plain_ids.add(plain_id)
-            yield replace(cell, id=plain_id, factors=point), ""
+
+
+def _settings(cell: Cell) -> tuple[object, ...]:
+    """What a variant may change, in a form that can be compared: the options of the cell's adapters, and the
+    environment."""
+    options = tuple((name, *sorted(cell.options.get(name, {}).items())) for name in cell.adapters)
+    return options, tuple(sorted(cell.environment.items()))
+
+
+def _plain(cell: Cell, study: Study) -> Cell:
+    """The same cell as the variant `none`."""
+    point = replace(cell.factors, variant=NONE)
+    values = {name: getattr(point, FACTORS_BY_NAME[name].field) for name in study.matrix}
+    return replace(cell, id=cell_id(values), factors=point)
 
 
 def _followed(graph: Graph, field: str) -> bool:
@@ -341,10 +397,13 @@ def _check_adapters(study: Study, adapters: Mapping[str, Adapter]) -> None:
             "no adapter found", hint="run `make setup`, or name a folder in LAGOMETER_ADAPTER_PATH"
         )
     problems = []
-    for value in study.matrix["adapter"]:
+    values = [("matrix.adapter", value) for value in study.matrix["adapter"]]
+    if study.control is not None and "control" in study.lines:
+        values.append(("control.adapter", study.control["adapter"]))
+    for key, value in values:
         for name in str(value).split("+"):
             if name not in adapters and name not in PRODUCTS:
-                problems.append(_no_adapter(name, adapters, study.where("matrix.adapter")))
+                problems.append(_no_adapter(name, adapters, study.where(key)))
     for graph in study.graphs.values():
         for topic, settings in graph.topics.items():
             for name in (settings.adapter or "").split("+"):

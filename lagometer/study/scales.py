@@ -16,6 +16,13 @@ def scale_names(document: Entries) -> tuple[str, ...]:
     return tuple(key.text for key, _ in value.entries) if isinstance(value, Entries) else ()
 
 
+def check_scales(document: Entries, problems: Problems) -> None:
+    """Reports a key `scales` without scales, which would otherwise be missed only when one is asked for."""
+    value = entry_of(document, KEY)
+    if value is not None and not scale_names(document):
+        problems.add("has no scales under it", value.line, KEY, "write `quick: {trials: 1}` under it")
+
+
 def scaled(document: Entries, scale: str | None, problems: Problems) -> Entries:
     """The document at a scale; None leaves it as it is. The key `scales` stays."""
     if scale is None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from lagometer import units
+from lagometer.study.document import is_file
 from lagometer.units import UnitError
 
 Kind = Literal["periodic", "poisson", "burst", "ramp", "recorded"]
@@ -95,9 +96,7 @@ def load_recording(text: str, folder: Path) -> Recording:
     folder: tried first for relative paths, before the working directory. Raises UnitError.
     """
     file_name = text.removeprefix(RECORDED)
-    path = next(
-        (path for path in (folder / file_name, Path(file_name)) if file_name and path.is_file()), None
-    )
+    path = next((path for path in (folder / file_name, Path(file_name)) if file_name and is_file(path)), None)
     if path is None:
         raise UnitError(f"the file '{file_name}' is neither in {folder} nor in the working directory")
     try:

@@ -53,6 +53,7 @@ def study_schema() -> dict[str, object]:
     properties["scales"] = {
         "description": NESTED_KEYS["scales"],
         "type": "object",
+        "minProperties": 1,
         "additionalProperties": {"type": "object"},
     }
     properties["control"] = {
@@ -61,7 +62,7 @@ def study_schema() -> dict[str, object]:
             {"enum": [CONTROL_NONE, CONTROL_FLOOR]},
             {
                 "type": "object",
-                "properties": {factor.name: dict(factor.schema) for factor in FACTORS},
+                "properties": {factor.name: dict(factor.schema) for factor in FACTORS if factor.name != PART},
                 "required": ["adapter", "workload"],
                 "additionalProperties": False,
             },

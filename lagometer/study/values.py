@@ -106,6 +106,13 @@ def parsed(value: Scalar, key: str, parse: Callable[[str], T], problems: Problem
         return None
 
 
+def listed_twice(text: str, first: str, line: int | None, key: str) -> tuple[str, int | None, str, str]:
+    """The problem of a value that a list has already, perhaps in another spelling: what `Problems.add`
+    takes."""
+    same = f" (as '{first}')" if first != text else ""
+    return f"'{text}' is listed twice{same}", line, key, "list each value once"
+
+
 def word_parser(valid: Sequence[str]) -> Callable[[str], str]:
     """A parser that accepts only these words."""
 

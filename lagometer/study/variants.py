@@ -14,10 +14,20 @@ from dataclasses import dataclass, field
 
 from lagometer.study.document import Entries, Scalar, Tree
 from lagometer.study.sidecar import OptionValue
-from lagometer.study.values import Names, Problems, is_null, named_parts, option_value, scalars, single
+from lagometer.study.values import (
+    Names,
+    Problems,
+    is_null,
+    listed_twice,
+    named_parts,
+    option_value,
+    scalars,
+    single,
+)
 
 NONE = "none"
 ENVIRONMENT = "env"
+ENVIRONMENT_CHARACTERS_MAX = 4096  # of a variable, in a worker's plan
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAMES = Names(
     key="variants",
@@ -86,10 +96,14 @@ def _variant(value: Entries, where: str, problems: Problems, lines: dict[str, in
                 continue
             if name != ENVIRONMENT:
                 options.setdefault(name, {})[setting.text] = option_value(scalar.text, scalar.plain)
-            elif _VARIABLE.fullmatch(setting.text):
-                environment[setting.text] = scalar.text
-            else:
+            elif not _VARIABLE.fullmatch(setting.text):
                 problems.add(f"'{setting.text}' is not the name of a variable", setting.line, key_path)
+            elif len(scalar.text) > ENVIRONMENT_CHARACTERS_MAX:
+                message = f"has {len(scalar.text)} characters, more than {ENVIRONMENT_CHARACTERS_MAX}"
+                hint = "write a long configuration, such as XML, to a file, and name the file here"
+                problems.add(message, setting.line, key_path, hint)
+            else:
+                environment[setting.text] = scalar.text
     return Variant(options, environment)
 
 
@@ -102,13 +116,23 @@ def is_option(key: str) -> bool:
 def read_option(key: Scalar, value: Tree, problems: Problems) -> dict[str, Variant]:
     """The key `adapter.option` of the matrix: a variant for each value, named `option=value`."""
     adapter, _, option = key.text.partition(".")
+    where = f"matrix.{key.text}"
     variants: dict[str, Variant] = {}
-    for scalar in scalars(value, f"matrix.{key.text}", problems):
+    texts: dict[tuple[type, OptionValue], str] = {}
+    for scalar in scalars(value, where, problems):
         if is_null(scalar):
-            problems.add("has no value", scalar.line, f"matrix.{key.text}", "write one, or leave it out")
+            problems.add("has no value", scalar.line, where, "write one, or leave it out")
             continue
+        setting = option_value(scalar.text, scalar.plain)
+        typed = (type(setting), setting)
+        if typed in texts:
+            problems.add(*listed_twice(scalar.text, texts[typed], scalar.line, where))
+        texts.setdefault(typed, scalar.text)
         name = re.sub(r"[^A-Za-z0-9._=+-]", "_", f"{option}={scalar.text}")
-        variants[name] = Variant({adapter: {option: option_value(scalar.text, scalar.plain)}})
+        variant = Variant({adapter: {option: setting}})
+        if variants.setdefault(name, variant) != variant:
+            message = f"'{scalar.text}' has the name '{name}' in ids, as another value has"
+            problems.add(message, scalar.line, where, "give it a name of its own under `variants:`")
     return variants
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lagometer.errors import BadInput
+from lagometer.study.document import is_file
 from lagometer.study.graph import Chain, Graph, Node, Rule, Stream
 from lagometer.study.values import nearest
 from lagometer.study.workload_file import load_workload
@@ -33,12 +34,12 @@ def find_workload(text: str, folder: Path) -> Graph:
         return built_in
     if "/" in text or text.endswith((".yaml", ".yml")):
         for path in (folder / text, Path(text)):
-            if path.is_file():
+            if is_file(path):
                 return _from_file(path)
         raise UnitError(f"the workload file '{text}' is neither in {folder} nor in the working directory")
     folders = (folder / "workloads", folder.parent / "workloads", *SHIPPED_FOLDERS)
     for candidate in folders:
-        if (candidate / f"{text}.yaml").is_file():
+        if is_file(candidate / f"{text}.yaml"):
             return _from_file(candidate / f"{text}.yaml")
     known = {path.stem for candidate in folders if candidate.is_dir() for path in candidate.glob("*.yaml")}
     raise UnitError(f"unknown workload '{text}'; {nearest(text, _examples(text) + sorted(known))}")

@@ -26,6 +26,7 @@ from lagometer.study.workload_groups import read_chains, read_groups, read_place
 from lagometer.study.workload_life import check_names, groups_again, read_life, replacements
 from lagometer.study.workload_rules import (
     PlacedRule,
+    check_first_firing,
     check_rule,
     cycle,
     read_rules,
@@ -83,6 +84,9 @@ def load_workload(path: Path) -> Graph:
     problems.raise_if_any()
     node_lives = tuple(node for key, value in nodes.entries for node in read_life(key.text, value, problems))
     check_names(node_lives, nodes, problems)
+    last_starts_ns = {node.again_of or node.name: node.start_ns for node in node_lives}
+    for item in placed:
+        check_first_firing(item, last_starts_ns[item.rule.node], problems)
     new_names = replacements(node_lives)
     placed += [
         replace(item, rule=replace(item.rule, node=new_names[item.rule.node]))

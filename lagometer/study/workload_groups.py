@@ -33,13 +33,17 @@ def read_placements(value: Tree, nodes: Sequence[str], problems: Problems) -> di
 
 
 def check_placements(
-    values: Iterable[object], graphs: Mapping[str, Graph], line: int | None, problems: Problems
+    values: Iterable[object],
+    graphs: Mapping[str, Graph],
+    line: int | None,
+    problems: Problems,
+    key: str = "matrix.placement",
 ) -> None:
-    """Reports a placement of the matrix that no workload of the study has."""
+    """Reports a placement, written under a key, that none of the workloads has."""
     known = [*PLACEMENTS, *dict.fromkeys(name for graph in graphs.values() for name in graph.placements)]
     for value in map(str, values):
         if value not in known and processes_of(value) is None:
-            problems.add(f"unknown value '{value}'; {nearest(value, known)}", line, "matrix.placement")
+            problems.add(f"unknown value '{value}'; {nearest(value, known)}", line, key)
 
 
 def read_groups(

@@ -12,10 +12,20 @@ from dataclasses import replace
 from lagometer.study.document import Entries, Tree
 from lagometer.study.graph import Group, Node
 from lagometer.study.values import Problems, parsed, single
-from lagometer.units import parse_duration_ns
+from lagometer.units import UnitError, parse_duration_ns
 
+# A worker's plan has no later times of a node's joining and of a timer's first firing.
+LATEST_START_NS = 3600 * 10**9
 AGAIN = "-again"  # suffix of the name of a node, or group, after a restart
 OF_NODES = ("start", "stop", "restart")
+
+
+def parse_start_ns(text: str) -> int:
+    """A time after the common start, an hour at most. Raises UnitError."""
+    start_ns = parse_duration_ns(text)
+    if start_ns > LATEST_START_NS:
+        raise UnitError(f"'{text}' is later than 1h after the start")
+    return start_ns
 
 
 def read_life(node: str, value: Tree, problems: Problems) -> tuple[Node, ...]:
@@ -26,7 +36,8 @@ def read_life(node: str, value: Tree, problems: Problems) -> tuple[Node, ...]:
         if key.text in OF_NODES:
             key_path = f"nodes.{node}.{key.text}"
             scalar = single(item, key_path, problems)
-            times[key.text] = (parsed(scalar, key_path, parse_duration_ns, problems) if scalar else None) or 0
+            parse = parse_duration_ns if key.text == "stop" else parse_start_ns
+            times[key.text] = (parsed(scalar, key_path, parse, problems) if scalar else None) or 0
     start_ns, stop_ns, restart_ns = (times.get(name, 0) for name in OF_NODES)
     if "stop" in times and stop_ns <= start_ns:
         problems.add("leaves before it joins", value.line, f"nodes.{node}", "give `stop` a later time")

@@ -13,7 +13,7 @@ from lagometer.study.factors import WORK_NS_MAX, bounded, parse_work_ns
 from lagometer.study.graph import Rule
 from lagometer.study.load_shape import WorkSpread
 from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, single, word_parser
-from lagometer.study.workload_life import OF_NODES
+from lagometer.study.workload_life import LATEST_START_NS, OF_NODES, parse_start_ns
 from lagometer.units import UnitError, parse_duration_ns, parse_rate_hz
 
 OF_TIMERS = ("rate", "offset", "jitter")
@@ -78,6 +78,9 @@ def read_rules(
         problems.add(
             "has `rules` and keys of a single rule beside it", value.line, key, "move them into `rules`"
         )
+    if isinstance(listed, Items) and not listed.items:
+        problems.add("is an empty list", listed.line, f"{key}.rules", "write `- trigger: …` for each rule")
+        return []
     if not isinstance(listed, Items) or not all(isinstance(item, Entries) for item in listed.items):
         problems.add("is not a list of rules", listed.line, f"{key}.rules", "write `- trigger: …` for each")
         return []
@@ -195,7 +198,7 @@ _SINGLE: dict[str, tuple[str, Callable[[str], object]]] = {
     "trigger": ("trigger", word_parser(TRIGGERS)),
     "work": ("work_ns", parse_work_ns),
     "rate": ("period_ns", _period_ns),
-    "offset": ("offset_ns", parse_duration_ns),
+    "offset": ("offset_ns", parse_start_ns),
     "jitter": ("jitter_ns", parse_duration_ns),
 }
 
@@ -241,6 +244,15 @@ def check_rule(placed: PlacedRule, rules: tuple[Rule, ...], problems: Problems) 
         {topic for other in same_node for topic in (*other.subscribes, *other.writes)} & topics
     ):
         problems.add(f"uses the topic '{topic}' in two rules of one node", placed.line, placed.key)
+
+
+def check_first_firing(placed: PlacedRule, start_ns: int, problems: Problems) -> None:
+    """Reports a timer that first fires later than a plan can say; start_ns: when its node joins, or joins
+    again."""
+    if placed.rule.trigger == "timer" and start_ns + placed.rule.offset_ns > LATEST_START_NS:
+        message = "its timer first fires later than 1h after the start"
+        hint = "its `offset` counts from when the node joins: shorten it, or `start` or `restart`"
+        problems.add(message, placed.line, placed.key, hint)
 
 
 def cycle(rules: tuple[Rule, ...]) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from study_adapters import write_adapters
 
-from lagometer.cli import baseline, compare, explain, plan
+from lagometer.cli import baseline, compare, explain, plan, report
 from lagometer.cli.show import comparison as show_comparison
 from lagometer.cli.show.findings import mark
 from lagometer.errors import BadInput, NotComparable, Regression, SetupMissing
@@ -300,12 +300,36 @@ def test_the_comparison_is_a_page_on_demand(
     bundle = tmp_path / "bundle.html"
     bundle.write_text(f'<script type="application/json">{page.PLACEHOLDER}</script>')
     monkeypatch.setattr(page, "BUNDLE", bundle)
-    written = tmp_path / "new" / "comparison.html"
+    written = tmp_path / "comparison.html"
     assert compare.command(campaigns["before"], campaigns["after"], report=written) == 0
     assert '"verdict":"slower"' in written.read_text().replace('": "', '":"')
     monkeypatch.setattr(page, "BUNDLE", tmp_path / "absent")
     with pytest.raises(SetupMissing):
         compare.command(campaigns["before"], campaigns["after"], report=written)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "--report: . is a folder (give a file, such as report.html)"),
+        (".", "--report: . is a folder (give a file, such as report.html)"),
+        ("/", "--report: / is a folder (give a file, such as /report.html)"),
+        ("absent/page.html", "--report: absent is not a folder (create it, or name another)"),
+        ("x" * 300, "can't be written: File name too long"),
+    ],
+)
+def test_a_page_that_can_be_no_file_is_bad_input(
+    campaigns: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    """Before the comparison, which takes a while."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lagometer.stats.compare.comparable.compare_campaigns", None)
+    with pytest.raises(BadInput) as caught:
+        compare.command(campaigns["before"], campaigns["after"], report=Path(name))
+    assert said in str(caught.value)
+    with pytest.raises(BadInput) as caught:
+        report.command(campaigns["before"], Path(name))
+    assert said.replace("--report", "--out") in str(caught.value)
 
 
 def test_baselines_are_kept_listed_and_compared(

@@ -211,6 +211,20 @@ def test_the_predicted_time_counts_trials(adapters: dict[str, Adapter], tmp_path
     assert controlled.seconds > guessed.seconds
 
 
+def test_the_control_runs_in_every_block_of_the_longest_part(
+    adapters: dict[str, Adapter], tmp_path: Path
+) -> None:
+    """The study around the parts has one trial, so one block was counted."""
+    parts = {"short": {"trials": 2}, "long": {"trials": 5}}
+    keys = {"parts": parts, "machine_floor": "off"}
+    cells = expand(study(**keys), adapters).cells
+    without = predict(study(**keys), cells, adapters, tmp_path)
+    controlled = predict(study(**keys, control="floor"), cells, adapters, tmp_path)
+    # Five trials of half a second, 0.5 s of other phases and 0.15 s.
+    assert controlled.seconds - without.seconds == pytest.approx(5 * 1.15)
+    assert controlled.least_s == controlled.seconds == controlled.most_s
+
+
 def test_the_predicted_time_has_the_measuring_of_links(adapters: dict[str, Adapter], tmp_path: Path) -> None:
     fixed = study(trials=3)
     cells = expand(fixed, adapters).cells

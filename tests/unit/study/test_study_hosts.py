@@ -130,7 +130,7 @@ def test_emulated_hosts_get_addresses_by_their_order_and_plans_have_them(
         "cloud": {"launcher": "netns", "address": "10.77.0.2"},
         "base": {"launcher": "netns", "runs": "sink"},
     }
-    given = study({"workload": "pipeline-3", "network": "host"}, hosts=hosts)
+    given = study({"workload": "pipeline-3", **BOTH}, hosts=hosts)
     found = {name: (host.address, host.is_emulated) for name, host in given.hosts.items()}
     assert found == {
         "robot": ("10.77.0.1", True),
@@ -164,6 +164,22 @@ def test_what_reaches_only_its_own_host_is_excluded_between_emulated_hosts(
     hosts["base"]["runs"] = ["source", "relay-1", "sink"]
     alone = study({**matrix, "adapter": "shm", "hosts": "base"}, hosts=hosts)
     assert len(expand(alone, adapters, CPUS).cells) == 1
+
+
+@pytest.mark.parametrize("factor", [{}, {"hosts": ["robot", "robot+base"]}])
+def test_a_host_that_would_run_nothing_is_no_cells(
+    adapters: dict[str, Adapter], factor: dict[str, Any]
+) -> None:
+    """`robot+base` would be another name for what runs on the robot alone."""
+    hosts = {"robot": {}, "base": {"runs": ["pong"]}}
+    found = expand(study({"network": "host", **factor}, hosts=hosts), adapters, CPUS)
+    assert {each.cell: each.reason for each in found.excluded} == {
+        "cyclonedds/pipeline-3/host/on-robot+base": "host base runs no node of pipeline-3: write its `runs`"
+    }
+    assert "cyclonedds/pingpong/host/on-robot+base" in cells_of(found)
+    everything = {"robot": {}, "base": {"runs": ["source", "relay-1", "sink"]}}
+    (excluded,) = expand(study({"workload": "pipeline-3", **BOTH}, hosts=everything), adapters, CPUS).excluded
+    assert excluded.reason == "host robot runs no node of pipeline-3: write its `runs`"
 
 
 def test_no_link_joins_emulated_hosts_and_others(adapters: dict[str, Adapter]) -> None:

@@ -160,6 +160,35 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             load_study(path)
 
 
+TOO_LONG = "0" * 300
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD.replace("pipeline-2", TOO_LONG), "study.yaml:4: matrix.workload: unknown workload '000"),
+        (GOOD.replace("pipeline-2", f"{TOO_LONG}.yaml"), "study.yaml:4: matrix.workload: the workload file"),
+        (GOOD + f"  schedule: recorded-{TOO_LONG}\n", "study.yaml:5: matrix.schedule: the file '000"),
+        (GOOD + f"  content: recorded-{TOO_LONG}\n", "study.yaml:5: matrix.content: the file '000"),
+        (GOOD + f"hosts: {TOO_LONG}\n", "study.yaml:5: hosts: the file '000"),
+        (GOOD + f"links: {{a: {{capacity: {TOO_LONG}}}}}\n", "study.yaml:5: links.a.capacity: the file '000"),
+    ],
+)
+def test_a_name_too_long_for_a_file_is_no_files(tmp_path: Path, text: str, said: str) -> None:
+    assert said in failure(tmp_path, text)
+
+
+@pytest.mark.parametrize("key", ["work", "payload"])
+def test_a_name_too_long_for_a_file_of_a_workload_is_no_files(tmp_path: Path, key: str) -> None:
+    recorded = f"{{recorded: {TOO_LONG}}}"
+    work, payload = (f", work: {recorded}", "1KB") if key == "work" else ("", recorded)
+    (tmp_path / "w.yaml").write_text(
+        f"topics: {{x: {{payload: {payload}}}}}\n"
+        f"nodes: {{a: {{trigger: timer, publishes: x{work}}}, b: {{trigger: any, subscribes: x}}}}\n"
+    )
+    assert f".{key}.recorded: the file '000" in failure(tmp_path, GOOD.replace("pipeline-2", "w.yaml"))
+
+
 def test_an_alias_is_read_where_it_stands(tmp_path: Path) -> None:
     text = "name: x\nmatrix:\n  adapter: &all [shm, udp]\n  workload: pingpong\nexclude: *all\n"
     assert loaded(tmp_path, text)["adapter"] == ("shm", "udp")

@@ -163,3 +163,64 @@ def test_a_recording_excludes_a_rate(adapters: dict[str, Adapter], tmp_path: Pat
     (tmp_path / "x.ns").write_text("5000000\n")
     matrix = {"workload": "pipeline-2", "rate": "100Hz", "schedule": f"recorded-{tmp_path}/x.ns"}
     assert "sets the rate itself" in expand(study_of(matrix), adapters, CPUS).excluded[0].reason
+
+
+JITTER = """
+nodes:
+  source: {trigger: timer, publishes: x, jitter: 2ms}
+  sink: {trigger: any, subscribes: x}
+"""
+
+
+def excluded(study: Study, adapters: dict[str, Adapter]) -> dict[str, str]:
+    return {each.cell: each.reason for each in expand(study, adapters, CPUS).excluded}
+
+
+def test_jitter_leaves_no_other_schedule(adapters: dict[str, Adapter], tmp_path: Path) -> None:
+    """A timer with jitter has recorded intervals: any schedule would have run as periodic with jitter."""
+    (tmp_path / "late.yaml").write_text(JITTER)
+    (tmp_path / "drive.txt").write_text("4000000\n")
+    recorded = f"recorded-{tmp_path / 'drive.txt'}"
+    names = ["periodic", "poisson", "burst-10", "ramp-200Hz", recorded]
+    study = study_of({"workload": str(tmp_path / "late.yaml"), "schedule": names})
+    (cell,) = expand(study, adapters, CPUS).cells
+    assert cell.id == "shm/late/periodic"
+    assert excluded(study, adapters) == {
+        f"shm/late/{name}": f"source has a jitter, which is for periodic timers, not for {name}"
+        for name in ("poisson", "burst-10", "ramp-200Hz", "recorded-drive")
+    }
+    own = JITTER.replace("jitter", "rate: 10Hz, jitter") + "  other: {trigger: timer, publishes: y}\n"
+    (tmp_path / "own.yaml").write_text(own.replace("subscribes: x", "subscribes: [x, y]"))
+    study = study_of({"workload": str(tmp_path / "own.yaml"), "schedule": "poisson"})
+    assert not excluded(study, adapters), "its timer follows no schedule of the study"
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "reason"),
+    [
+        ("offset: 2299ms", "", ""),
+        ("offset: 2300ms", "", "a publishes nothing: it first fires at 2300ms, and measuring ends at 2300ms"),
+        ("start: 1s, offset: 1299ms", "", ""),
+        (
+            "start: 1s, offset: 2s",
+            "",
+            "a publishes nothing: it first fires at 3s, and measuring ends at 2300ms",
+        ),
+        ("restart: 2s", "", ""),
+        (
+            "restart: 2s, offset: 1s",
+            "",
+            "a-again publishes nothing: it first fires at 3s, and measuring ends at 2300ms",
+        ),
+        ("offset: 0", "start: 20s", ""),
+        ("offset: 0", "restart: 20s", ""),
+    ],
+)
+def test_a_timer_that_never_fires_is_excluded(
+    adapters: dict[str, Adapter], tmp_path: Path, source: str, sink: str, reason: str
+) -> None:
+    """As a source that is too slow. A node without a timer may join whenever it likes."""
+    nodes = [f"a: {{trigger: timer, publishes: x, {source}}}", f"b: {{trigger: any, subscribes: x, {sink}}}"]
+    (tmp_path / "w.yaml").write_text(f"nodes: {{{', '.join(nodes)}}}\n")
+    study = study_of({"workload": str(tmp_path / "w.yaml")}, warmup="300ms", duration="2s")
+    assert excluded(study, adapters) == ({"shm/w": reason} if reason else {})

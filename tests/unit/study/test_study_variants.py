@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from study_adapters import write_adapters
 
 from lagometer.errors import BadInput
 from lagometer.run.worker.layout import worker_plans
+from lagometer.run.worker.plan import TEXT_CHARACTERS_MAX
 from lagometer.study import Adapter, Cell, Expansion, Study, expand, load_study, study_from_mapping
 from lagometer.study.adapters import discover_adapters
 from lagometer.study.sidecar import Sidecar
@@ -39,7 +41,7 @@ def cells_of(expansion: Expansion) -> dict[str, Cell]:
     return {cell.id: cell for cell in expansion.cells}
 
 
-def said(matrix: dict[str, Any], adapters: dict[str, Adapter], **top: Any) -> str:
+def said_of(matrix: dict[str, Any], adapters: dict[str, Adapter], **top: Any) -> str:
     """What is wrong with this study."""
     with pytest.raises(BadInput) as caught:
         expand(study(matrix, **top), adapters, CPUS)
@@ -157,6 +159,110 @@ def test_what_a_variant_does_not_concern_is_measured_once(
     assert not cells_of(expansion)["shm/pipeline-2/none"].environment
 
 
+def with_speed(adapters: dict[str, Adapter]) -> dict[str, Adapter]:
+    """The adapters; fastdds has an option, too."""
+    fastdds = adapters["fastdds"]
+    text = (fastdds.directory / "adapter.json").read_text()
+    option = {"type": "string", "choices": ["high", "low"], "description": "how fast"}
+    sidecar = Sidecar.model_validate_json(json.dumps({**json.loads(text), "options": {"speed": option}}))
+    return {**adapters, "fastdds": replace(fastdds, sidecar=sidecar)}
+
+
+BY_OPTION: dict[str, Any] = {
+    "adapter": ["cyclonedds", "fastdds"],
+    "fastdds.speed": ["high", "low"],
+    "cyclonedds.transport": ["udp", "shm"],
+}
+
+
+def test_options_of_two_adapters_make_no_copies(adapters: dict[str, Adapter]) -> None:
+    """For each adapter, half of the combinations set the same as the other half."""
+    expansion = expand(study(BY_OPTION), with_speed(adapters), CPUS)
+    assert list(cells_of(expansion)) == [
+        "cyclonedds/pipeline-2/speed=high+transport=udp",
+        "cyclonedds/pipeline-2/speed=high+transport=shm",
+        "fastdds/pipeline-2/speed=high+transport=udp",
+        "fastdds/pipeline-2/speed=low+transport=udp",
+    ]
+    reasons = {each.cell: each.reason for each in expansion.excluded}
+    assert len(reasons) == 4
+    assert reasons["cyclonedds/pipeline-2/speed=low+transport=shm"] == (
+        "variant 'speed=low+transport=shm' sets the same for cyclonedds as 'speed=high+transport=shm': "
+        "measured once, as 'speed=high+transport=shm'"
+    )
+
+
+def test_a_copy_is_measured_if_the_study_leaves_the_first_one_out(adapters: dict[str, Adapter]) -> None:
+    given = study(BY_OPTION, exclude=["cyclonedds/*speed=high*", "fastdds/*"])
+    assert list(cells_of(expand(given, with_speed(adapters), CPUS))) == [
+        "cyclonedds/pipeline-2/speed=low+transport=udp",
+        "cyclonedds/pipeline-2/speed=low+transport=shm",
+    ]
+
+
+NAMED: dict[str, Any] = {
+    "as-the-study": {"cyclonedds": {"max_message_size": "4KB"}},
+    "other": {"cyclonedds": {"max_message_size": 2048}},
+    "copy": {"cyclonedds": {"max_message_size": "2KB"}},
+    "beside": {"cyclonedds": {"max_message_size": 2048}, "env": {"A": "b"}},
+    "idle": {"fastdds": {"speed": "low"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("variants", "measured"),
+    [
+        (["none", "as-the-study", "other"], ["none", "other"]),
+        (["as-the-study", "none"], ["as-the-study"]),
+        (["idle", "as-the-study"], ["none"]),
+        (["as-the-study", "idle"], ["as-the-study"]),
+        (["other", "copy"], ["other"]),
+        (["other", "beside"], ["other", "beside"]),
+    ],
+)
+def test_variants_with_the_same_settings_are_measured_once(
+    adapters: dict[str, Adapter], variants: list[str], measured: list[str]
+) -> None:
+    given = study({"variant": variants}, variants=NAMED, options={"cyclonedds": {"max_message_size": 4096}})
+    expansion = expand(given, with_speed(adapters), CPUS)
+    assert list(cells_of(expansion)) == [f"cyclonedds/pipeline-2/{name}" for name in measured]
+    for each in expansion.excluded:
+        assert each.reason.endswith(f": measured once, as '{measured[0]}'")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["64KB", 65536, "0.0625MB"], "'65536' is listed twice (as '64KB')"),
+        (["64KB", "64KB"], "'64KB' is listed twice (list"),
+        (["a b", "a_b"], "'a_b' has the name 'max_message_size=a_b' in ids"),
+    ],
+)
+def test_a_value_of_an_option_is_listed_once(
+    adapters: dict[str, Adapter], values: list[Any], said: str
+) -> None:
+    text = said_of({"cyclonedds.max_message_size": values}, adapters)
+    assert f"test: matrix.cyclonedds.max_message_size: {said}" in text
+
+
+def test_words_that_an_adapter_reads_alike_are_one_value(adapters: dict[str, Adapter]) -> None:
+    text = said_of({"cyclonedds.transport": ["shm", "udp", "shared-memory"]}, adapters)
+    assert text == (
+        "test: matrix.cyclonedds.transport: 'shared-memory' is listed twice (as 'shm') (list each value once)"
+    )
+
+
+def test_a_variable_too_long_for_a_plan_is_refused(adapters: dict[str, Adapter]) -> None:
+    """A worker's plan has no longer texts; a trial could not even begin."""
+    most = {"long": {"env": {"CYCLONEDDS_URI": "x" * TEXT_CHARACTERS_MAX}}}
+    given = study({"variant": "long"}, variants=most)
+    (cell,) = expand(given, adapters, CPUS).cells
+    assert worker_plans(given, cell, 0, adapters)
+    most["long"]["env"]["CYCLONEDDS_URI"] += "x"
+    text = said_of({"variant": "long"}, adapters, variants=most)
+    assert "test: variants.long.env.CYCLONEDDS_URI: has 4097 characters, more than 4096 (write a long" in text
+
+
 def test_ids_of_studies_without_variants_are_as_before(adapters: dict[str, Adapter]) -> None:
     (cell,) = expand(study({}), adapters, CPUS).cells
     assert cell.id == "cyclonedds/pipeline-2"
@@ -178,19 +284,19 @@ def test_ids_of_the_studies_that_came_before_variants_stay(name: str, profiles: 
 
 
 def test_what_is_wrong_is_said_with_its_place(adapters: dict[str, Adapter]) -> None:
-    assert "unknown variant 'smal' (did you mean 'small'" in said(
+    assert "unknown variant 'smal' (did you mean 'small'" in said_of(
         {"variant": "smal"}, adapters, variants=SIZES
     )
-    assert "write it under `variants:`" in said({"variant": "small"}, adapters)
-    assert "no cell has a variant" in said({}, adapters, variants=SIZES)
+    assert "write it under `variants:`" in said_of({"variant": "small"}, adapters)
+    assert "no cell has a variant" in said_of({}, adapters, variants=SIZES)
     wrong = {"small": {"cyclonedds": {"max_mesage_size": 2048}}}
-    text = said({"variant": "small"}, adapters, variants=wrong)
+    text = said_of({"variant": "small"}, adapters, variants=wrong)
     assert "cyclonedds has no option 'max_mesage_size' (did you mean 'max_message_size'" in text
     assert "variants.small.cyclonedds.max_mesage_size" in text
-    assert "'none' is the study without" in said({}, adapters, variants={"none": SIZES["small"]})
-    assert "sets nothing" in said({}, adapters, variants={"small": "x"})
-    assert "not the name of a variable" in said({}, adapters, variants={"a": {"env": {"9": "x"}}})
-    assert "test: matrix.cyclonedds.max_message_size: '10' is not" in said(
+    assert "'none' is the study without" in said_of({}, adapters, variants={"none": SIZES["small"]})
+    assert "sets nothing" in said_of({}, adapters, variants={"small": "x"})
+    assert "not the name of a variable" in said_of({}, adapters, variants={"a": {"env": {"9": "x"}}})
+    assert "test: matrix.cyclonedds.max_message_size: '10' is not" in said_of(
         {"cyclonedds.max_message_size": 10}, adapters
     )
-    assert "unknown adapter" in said({"cyclonddd.max_message_size": 10}, adapters)
+    assert "unknown adapter" in said_of({"cyclonddd.max_message_size": 10}, adapters)

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from lagometer.errors import BadInput
+from lagometer.run.worker.plan import HOUR_NS
 from lagometer.study.graph import Graph, Node, Rule, Stream
 from lagometer.study.workload import SHIPPED_FOLDERS, built_in_workload, find_workload
 from lagometer.study.workload_file import load_workload
+from lagometer.study.workload_life import LATEST_START_NS
 from lagometer.units import UnitError
 
 HERE = Path(__file__).parent
@@ -119,6 +121,10 @@ nodes:
   t: {trigger: any, subscribes: [a], publishes: [b]}
   u: {trigger: any, subscribes: [b], publishes: [a]}
 """
+LATE = """nodes:
+  a: {{trigger: timer, publishes: x, {a}}}
+  b: {{trigger: any, subscribes: x, {b}}}
+"""
 SOURCE = "nodes:\n  s: {trigger: timer, publishes: [a]}\n"
 
 
@@ -147,6 +153,25 @@ SOURCE = "nodes:\n  s: {trigger: timer, publishes: [a]}\n"
         ),
         (SOURCE + "  t: any\n", "w.yaml:3: nodes.t: is not a node"),
         (SOURCE + "  t: {rules: any}\n", "is not a list of rules"),
+        (
+            SOURCE + "  t: {trigger: any, subscribes: [a]}\n  u: {rules: []}\n",
+            "w.yaml:4: nodes.u.rules: is an",
+        ),
+        (
+            LATE.format(a="offset: 2h", b=""),
+            "w.yaml:2: nodes.a.offset: '2h' is later than 1h after the start",
+        ),
+        (
+            LATE.format(a="start: 61m", b=""),
+            "w.yaml:2: nodes.a.start: '61m' is later than 1h after the start",
+        ),
+        (LATE.format(a="", b="start: 2h"), "w.yaml:3: nodes.b.start: '2h' is later than 1h after the start"),
+        (LATE.format(a="", b="restart: 2h"), "w.yaml:3: nodes.b.restart: '2h' is later than 1h after"),
+        (
+            LATE.format(a="start: 40m, offset: 40m", b=""),
+            "w.yaml:2: nodes.a: its timer first fires later than",
+        ),
+        (LATE.format(a="restart: 40m, offset: 40m", b=""), "w.yaml:2: nodes.a: its timer first fires later"),
         (SOURCE + "  t: {rules: [], trigger: any}\n", "move them into `rules`"),
         (SOURCE + "  'a b': {trigger: any, subscribes: [a]}\n", "'a b' is not a name for a node"),
         (
@@ -170,6 +195,15 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, said: str) 
     with pytest.raises(BadInput) as caught:
         load_workload(path)
     assert said in str(caught.value)
+
+
+def test_times_of_an_hour_fit_into_a_plan(tmp_path: Path) -> None:
+    """A workload may have every time that a worker's plan may have, and no other."""
+    path = tmp_path / "w.yaml"
+    path.write_text(LATE.format(a="offset: 1h", b="restart: 1h, stop: 5h"))
+    graph = load_workload(path)
+    assert graph.rules[0].offset_ns == graph.start_ns("b-again") == LATEST_START_NS == HOUR_NS
+    assert graph.stop_ns("b-again") == 5 * HOUR_NS
 
 
 @pytest.mark.parametrize("name", ["pingpong", "pipeline-3"])
