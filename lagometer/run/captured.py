@@ -23,7 +23,7 @@ USER_SPACE = "user-space"  # the back-end of a link whose packets never reach a 
 NS_PER_S = 1_000_000_000
 WALL_MOVED_NS = 1_000_000  # if the readings differ by more, packets can't be assigned to a phase
 PAST = "the program that emulates the link takes packets before they are captured: they are not counted"
-TOLD_APART_SHARE = 0.99  # of the packets with RTPS must be decoded, or resent data is not reported
+TOLD_APART_SHARE = 0.99  # of the packets with RTPS must be told apart, or what they are for is not reported
 FIELDS = (
     *("frame.number", "frame.time_epoch", "frame.len", "frame.interface_name", "ip.src", "ip.dst"),
     *("udp.dstport", "ip.reassembled_in", "rtps.guidPrefix.src", "rtps.sm.id", "rtps.sm.wrEntityId"),
@@ -60,7 +60,8 @@ class CaptureError(Exception):
 
 @dataclass(frozen=True)
 class Submessage:
-    """One RTPS submessage. fragments: the fragment numbers in it, empty if none."""
+    """One RTPS submessage. sequence: None if it can't be told from others that the message names; fragments:
+    the fragment numbers in it, empty if none."""
 
     kind: int
     writer: int
@@ -99,11 +100,13 @@ class Packet:
 @dataclass
 class _Window:
     """What is counted between two times. rtps: packets with submessages; unclear: those among them whose
-    submessages can't be told apart; sealed: encrypted packets of unknown purpose; …_before: before that."""
+    submessages can't be told apart; unnamed: those whose data has no sequence number; sealed: encrypted
+    packets of unknown purpose; …_before: before that."""
 
     counts: Counter[str] = field(default_factory=Counter)
     rtps: int = 0
     unclear: int = 0
+    unnamed: int = 0
     sealed: int = 0
     sealed_before: int = 0
     unclear_before: int = 0
@@ -137,6 +140,8 @@ def _hidden(window: _Window) -> Iterator[str]:
     unclear = window.rtps - window.unclear < TOLD_APART_SHARE * window.rtps
     if window.sealed or unclear:
         yield from BY_PURPOSE
+    elif window.rtps - window.unnamed < TOLD_APART_SHARE * window.rtps:
+        yield "resent"
     if window.sealed_before or window.unclear_before:
         yield STARTUP
 
@@ -202,6 +207,7 @@ def _count_submessages(packet: Packet, window: _Window) -> None:
         window.unclear += 1
         return
     window.rtps += bool(packet.submessages)
+    window.unnamed += any(each.sequence is None and not each.built_in for each in packet.submessages)
     for submessage in packet.submessages:
         if submessage.built_in:
             continue
@@ -216,7 +222,7 @@ def _sent_again(packet: Packet, sent_data: set[tuple[object, ...]]) -> int:
     destinations do not count."""
     resent = 0
     for submessage in packet.submessages or ():
-        if submessage.built_in or submessage.kind not in (DATA, DATA_FRAGMENT):
+        if submessage.kind not in (DATA, DATA_FRAGMENT) or submessage.sequence is None or submessage.built_in:
             continue
         for fragment in submessage.fragments or (0,):
             key = (packet.participant, submessage.writer, submessage.sequence, fragment, packet.destination)
@@ -290,13 +296,11 @@ def _submessages(fields: dict[str, str]) -> tuple[Submessage, ...] | None:
         _numbers(fields["rtps.data_frag.number"]),
         _numbers(fields["rtps.data_frag.num_fragments"]),
     )
-    if (
-        len(writers) != len(kinds)
-        or len(sequences) != sum(SEQUENCES[kind] for kind in kinds)
-        or len(firsts) != kinds.count(DATA_FRAGMENT)
-        or len(counts) != len(firsts)
-    ):
+    fragments_fit = len(firsts) == len(counts) == kinds.count(DATA_FRAGMENT)
+    if len(writers) != len(kinds) or not fragments_fit:
         return None
+    # A message may name others: a handshake the one that it answers, a bridge's the original.
+    named = len(sequences) == sum(SEQUENCES[kind] for kind in kinds)
     submessages = []
     for kind, writer in zip(kinds, writers, strict=True):
         numbers, sequences = sequences[: SEQUENCES[kind]], sequences[SEQUENCES[kind] :]
@@ -304,7 +308,7 @@ def _submessages(fields: dict[str, str]) -> tuple[Submessage, ...] | None:
         if kind == DATA_FRAGMENT:
             first = firsts.pop(0)
             fragments = range(first, first + counts.pop(0))
-        submessages.append(Submessage(kind, writer, numbers[-1], fragments))
+        submessages.append(Submessage(kind, writer, numbers[-1] if named else None, fragments))
     return tuple(submessages)
 
 

@@ -128,8 +128,8 @@ def merged_over(new: Tree, old: Tree | None) -> Tree:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a name that a user wrote is a file's. One that is too long, or in a folder that can't be looked
-    into, is none."""
+    """Whether a name that a user wrote is a file's. False if it is too long, or in a folder that can't be
+    looked into."""
     try:
         return path.is_file()
     except OSError:

@@ -176,7 +176,7 @@ def _reasons(
     for cell, row in summaries.items():
         if row.latency_p50_ns is None and row.sent and cell not in reasons:
             unknown = [text for text in row.warnings if text.startswith("clock-unknown:")]
-            arrived = f"{row.n:,} of {row.sent:,} messages arrived, so that there is no median"
+            arrived = f"too few for a median: {row.n:,} of {row.sent:,} messages arrived"
             reasons[cell] = unknown or [arrived]
     return reasons
 

@@ -16,6 +16,8 @@
 
 #ifdef OVER_DDS
 #include <dds/dds.h>
+
+#include "number.h"
 #endif
 
 void ros_trace_rcl_node_init(const void* node, const void* rmw, const char* name, const char* name_space);
@@ -56,17 +58,6 @@ static int64_t now_ns(void) {
 }
 
 #ifdef OVER_DDS
-typedef struct {
-  uint32_t value;
-} Number;
-static const uint32_t operations[] = {DDS_OP_ADR | DDS_OP_TYPE_4BY, offsetof(Number, value), DDS_OP_RTS};
-static const dds_topic_descriptor_t description = {.m_size = sizeof(Number),
-                                                   .m_align = 4,
-                                                   .m_flagset = DDS_TOPIC_FIXED_SIZE,
-                                                   .m_typename = "Number",
-                                                   .m_nops = 2,
-                                                   .m_ops = operations,
-                                                   .m_meta = ""};
 static dds_entity_t writer, reader, waitset;
 
 static void begin(void) {

@@ -22,7 +22,7 @@ from lagometer.summary.summarise import summarise
 ROOT = Path(__file__).parents[2]
 COMPARED = (
     "n",
-    "lost",
+    "missing",
     "latency_p50_ns",
     "latency_p90_ns",
     "latency_p99_ns",
@@ -47,7 +47,9 @@ def leading(text: str) -> str:
 
 
 def test_every_trial_figure_is_that_of_cells_parquet(seen: dict[str, Any], cells: pl.DataFrame) -> None:
-    stored = {(row["cell"], row["trial"], row["edge"]): row for row in cells.iter_rows(named=True)}
+    losses = pl.sum_horizontal("lost", "overwritten", "censored", "rejected")
+    with_missing = cells.with_columns(missing=losses)
+    stored = {(row["cell"], row["trial"], row["edge"]): row for row in with_missing.iter_rows(named=True)}
     compared = 0
     shown = {(row["cell"], row["trial"], row["edge"]): row for row in seen["trials"]}
     assert stored.keys() <= shown.keys()
@@ -222,7 +224,8 @@ def test_charts_have_their_numbers_as_text(
         same &= (pl.col("edge") == "end-to-end") & (pl.col("reliability") == "best_effort") & pl.col("valid")
         rows = cells.filter(same)
         assert int(re.sub(r"\s", "", n)) == rows["n"].sum()
-        assert int(re.sub(r"\s", "", lost)) == rows["lost"].sum()
+        losses = pl.sum_horizontal("lost", "overwritten", "censored", "rejected")
+        assert int(re.sub(r"\s", "", lost)) == rows.select(losses).sum().item()
         estimate = estimates[rows["cell"][0], "latency_p50_ns"]
         expected = estimate["estimate_ns"] or rows["latency_p50_ns"].median()
         assert in_ns(p50.split(" (")[0]) == pytest.approx(expected, rel=0.006)

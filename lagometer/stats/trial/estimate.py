@@ -181,11 +181,11 @@ def _startup(samples: pl.DataFrame, facts: TrialFacts) -> dict[str, int | None]:
 
 def _initial_lost(edge: pl.DataFrame) -> int | None:
     """Messages of an edge, in all phases, that were sent before the first one that arrived ("initial loss",
-    Maruyama et al. 2016); None if none arrived."""
+    Maruyama et al. 2016); None if none arrived. What the middleware rejected was not sent."""
     first = edge.filter(pl.col("outcome") == "delivered")["sequence"].min()
     if first is None:
         return None
-    sent = edge.filter(~pl.col("outcome").is_in(form.APART))
+    sent = edge.filter(~pl.col("outcome").is_in((*form.APART, "rejected")))
     return int((sent["sequence"] < first).sum())
 
 

@@ -299,7 +299,11 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str, *, stays: 
     thread = take.thread
     if received is not None and received.thread == thread and not stays:
         way.go("receiving_thread", arrived_ns, take.begin_ns, thread)
-    elif _is_polled(passage, receiver) and received is not None and received.thread != thread:
+    elif (
+        received is not None
+        and received.thread != thread
+        and (_is_polled(passage, receiver) or _takes_in_callback(take, receiver))
+    ):
         way.go("until_polled", arrived_ns, take.begin_ns, received.thread, thread)
     else:
         _wake_up(way, received, take, arrived_ns, receiver)
@@ -311,6 +315,16 @@ def _arrive(way: Way, passage: Passage, receiver: Process, node: str, *, stays: 
 def _is_polled(passage: Passage, receiver: Process) -> bool:
     """Whether the node itself polls the middleware; in ROS 2 an executor does, which has stamps."""
     return passage.polled and not receiver.knows(probes.RMW_TAKE)
+
+
+def _takes_in_callback(take: Call, receiver: Process) -> bool:
+    """Whether a callback of ROS 2 takes, such as a timer's that polls a subscription: the message waits for
+    it, and for what the callback does before."""
+    if not receiver.knows(probes.CALLBACK_END):  # without the ends, nothing says whether one still runs
+        return False
+    began = receiver.last(probes.CALLBACK_START, take.thread, 0, take.begin_ns)
+    ended = receiver.last(probes.CALLBACK_END, take.thread, 0, take.begin_ns)
+    return began is not None and (ended is None or ended.begin_ns < began.begin_ns)
 
 
 def _until_polled(way: Way, passage: Passage, received: Call, thread: int) -> None:

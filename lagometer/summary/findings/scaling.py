@@ -13,6 +13,7 @@ import scipy
 from lagometer.stats.interval.shares import Floats
 from lagometer.summary.findings.causes import Ended, cause_of
 from lagometer.summary.findings.evidence import CellEvidence, Json, Said, Trial
+from lagometer.summary.findings.network import UDP_DATAGRAM_BYTES
 from lagometer.units import duration_text
 
 TRIALS_MIN = 6  # of all cells together
@@ -92,10 +93,22 @@ def _end(
 def _ends(cell: CellEvidence) -> list[Ended]:
     """The first of these reasons for each trial that ended because of one."""
     by_trial = (
-        [Ended(trial, code, _in_words(code, reason)) for code in ENDS for reason in trial.reasons(code)]
+        [
+            Ended(trial, code, _in_words(code, reason))
+            for code in ENDS
+            if code != "nothing-received" or not _is_too_large(cell, trial)
+            for reason in trial.reasons(code)
+        ]
         for trial in cell.trials
     )
     return [reasons[0] for reasons in by_trial if reasons]
+
+
+def _is_too_large(cell: CellEvidence, trial: Trial) -> bool:
+    """Whether nothing came because each message is several datagrams and the receive buffer is full before
+    the last one (`nothing-received-too-large`): then the number of nodes is not to blame."""
+    large = cell.payload_bytes is not None and cell.payload_bytes > UDP_DATAGRAM_BYTES
+    return large and trial.kernel("udp_receive_buffer_errors") > 0
 
 
 def _in_words(code: str, reason: str) -> str:

@@ -100,7 +100,7 @@ def test_show_prints_the_intervals_the_control_and_the_long_trial(campaign: Path
     code, output, _ = lagometer(campaign, "show", str(campaign / "out"), "--json")
     shown = json.loads(output)
     assert {row["cell"] for row in shown["estimates"]} == set(CELLS)
-    assert shown["control"]["cell"] == "shm/pingpong"
+    assert shown["control"]["cells"] == ["shm/pingpong"]
     for long in shown["long_trials"]:  # none if it failed
         assert long["cpu_per_message_ns"] > 0 and long["short_cpu_per_message_ns"] > 0
         found = long["p50"]

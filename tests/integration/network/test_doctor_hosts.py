@@ -18,7 +18,7 @@ def test_each_host_and_each_way_between_two_is_looked_at(tmp_path: Path) -> None
     need("cyclonedds")
     with machine(tmp_path) as base:
         gone = base.host(destination="nowhere", address="10.79.0.9")
-        hosts = {"robot": {"address": OURS}, "base": base.host(), "gone": gone}
+        hosts = {"robot": {"address": OURS}, "base": base.host(runs=["pong"]), "gone": gone}
         matrix = {"adapter": "cyclonedds", "workload": "pingpong", "network": "host", "hosts": ["robot+base"]}
         study = tmp_path / "study.yaml"
         study.write_text(json.dumps({"name": "pair", "hosts": hosts, "matrix": matrix}))

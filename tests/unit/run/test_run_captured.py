@@ -107,8 +107,25 @@ def test_a_fragment_of_ip_is_for_what_its_datagram_is() -> None:
 
 
 def unclear(number: int) -> Packet:
-    """Such as of a bridge that names the original writer in each message."""
+    """Two submessages that name one writer."""
+    return packet(number, rtps__sm__id="0x15,0x07", rtps__sm__wrEntityId=USER, rtps__sm__seqNumber="1,2")
+
+
+def handshake(number: int) -> Packet:
+    """Of two that make keys: it names the message that it answers, too."""
+    return packet(number, rtps__sm__id="0x15", rtps__sm__wrEntityId="0x000201c3", rtps__sm__seqNumber="1,1,0")
+
+
+def forwarded(number: int) -> Packet:
+    """By a bridge that names the original in each message."""
     return packet(number, rtps__sm__id="0x15", rtps__sm__wrEntityId=USER, rtps__sm__seqNumber="1,2")
+
+
+def test_a_message_that_names_others_is_for_what_its_writer_is() -> None:
+    window = counted([handshake(1), handshake(2), forwarded(3)], 2 * 10**9, 10**12, encrypts=False)
+    counts = window.counts
+    assert (counts["startup_discovery_bytes"], counts["discovery_bytes"], counts["data"]) == (100, 100, 1)
+    assert (counts["data_bytes"], counts["resent"], window.unnamed, window.unclear) == (100, 0, 1, 0)
 
 
 def test_what_an_error_message_quotes_was_not_sent_again() -> None:
@@ -164,6 +181,8 @@ def test_who_only_signs_its_messages_encrypts_keys_alone() -> None:
         ([sealed(1), sealed(3)], {"startup_discovery_bytes", *BY_PURPOSE}),
         ([data(1, 1, BUILT_IN), unclear(3)], set(BY_PURPOSE)),
         ([unclear(1), data(3, 1)], {"startup_discovery_bytes"}),
+        ([handshake(1), data(3, 1)], set()),
+        ([data(1, 1, BUILT_IN), forwarded(3)], {"resent"}),
     ],
 )
 def test_what_encryption_hides_is_no_zero(

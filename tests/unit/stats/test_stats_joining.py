@@ -53,6 +53,19 @@ def test_what_was_sent_before_it_was_there_is_not_lost() -> None:
     assert late["censored"] == 4  # 6 to 9, which nobody saw
 
 
+def test_what_was_rejected_before_the_first_arrival_was_not_missed() -> None:
+    trial = SmallTrial()
+    edge = trial.edge(0, "source", "sink")
+    for number in range(40):
+        sent_ns = T + 20_000 * number
+        trial.send(0, number, sent_ns, status=int(number < 5))
+        if number >= 8:
+            trial.take(edge, number, sent_ns + 1_000)
+    facts = trial.facts({0}, {"sink"})
+    found = row(summarise(samples(trial.lanes(), facts), facts), "source→sink")
+    assert (found["rejected"], found["lost"], found["initial_lost"]) == (5, 3, 3)
+
+
 def test_what_came_from_before_counts_all_the_same() -> None:
     late = row(joined(late_gets=(2, 5)), "source→late")
     assert (late["n"], late["lost"]) == (2, 1)  # 4 is lost; 3 was sent before it was there

@@ -221,36 +221,22 @@ def test_a_time_that_was_seen_going_out_is_known_exactly_with_its_size() -> None
     }
 
 
-def test_messages_that_wait_for_a_full_packet_belong_to_their_own_writes() -> None:
-    """Write batching: the third call sends what all three wrote. It had the first one's time."""
+@pytest.mark.parametrize(("at", "given"), [(10, False), (-200, True)])
+def test_messages_that_wait_for_a_full_packet_belong_to_their_own_writes(at: int, given: bool) -> None:
+    """Write batching: the third call sends what all three wrote. It had the first one's time, also where the
+    program gives the times, such as rmw_cyclonedds_cpp before it writes: then the time lies in no call."""
     begins_ns = (1_000, 2_000, 3_000)
-    sent = [moved(probes.SEND, 3_020, 3_030, number + 1, at + 10, 104) for number, at in enumerate(begins_ns)]
-    writer = [declared(probes.DECLARE_WRITER, WRITER), *(wrote(at, at + 40) for at in begins_ns)]
+    sent = [moved(probes.SEND, 3_020, 3_030, number + 1, ns + at, 104) for number, ns in enumerate(begins_ns)]
+    wrote_ns = [wrote(ns, ns + 40, given_ns=(SINCE_1970_NS + ns + at) * given) for ns in begins_ns]
+    writer = [declared(probes.DECLARE_WRITER, WRITER), *wrote_ns]
     writer[-1:-1] = [({**sent[0][0]}, [key for _, keys in sent for key in keys])]
-    reader = [declared(probes.DECLARE_READER, READER), took(5_000, 1_010, 2_010, 3_010)]
+    taken = took(5_000, *(ns + at for ns in begins_ns))
+    reader = [declared(probes.DECLARE_READER, READER), taken]
     found = programs_of([program(writer, "talker"), program(reader, "listener")], CLOCK)
     (edge,) = found.edges
     assert (found.strange, found.ambiguous) == (0, 0)
     assert edge.samples["publish_ns"].to_list() == [1_000, 2_000, 3_000]
     assert edge.samples["outcome"].unique().to_list() == ["delivered"]
-
-
-def test_a_time_that_the_program_gave_is_not_that_of_another_message_of_the_packet() -> None:
-    """Such as rmw_cyclonedds_cpp, which reads the clock before it writes: the time lies in no call."""
-    begins_ns = (10_000, 20_000, 30_000)
-    sent = [
-        moved(probes.SEND, 31_000, 32_000, number + 1, at - 200, 64) for number, at in enumerate(begins_ns)
-    ]
-    given = [wrote(at, at + 3_000, given_ns=SINCE_1970_NS + at - 200) for at in begins_ns]
-    writer = [declared(probes.DECLARE_WRITER, WRITER), *given]
-    writer[-1:-1] = [({**sent[0][0]}, [key for _, keys in sent for key in keys])]
-    takes = [took(at + 40_000, at - 200) for at in begins_ns]
-    found = programs_of(
-        [program(writer, "talker"), program([declared(probes.DECLARE_READER, READER), *takes], "l")], CLOCK
-    )
-    (edge,) = found.edges
-    assert (found.strange, found.ambiguous, edge.figures["n"], edge.figures["lost"]) == (0, 0, 3, 0)
-    assert edge.samples["publish_ns"].to_list() == list(begins_ns)
 
 
 def echoes(answered_by: bytes, asked_by: bytes) -> Programs:

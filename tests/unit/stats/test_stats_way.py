@@ -167,6 +167,23 @@ def test_until_a_node_polls_a_message_lies_in_the_middleware() -> None:
     assert spans(layers(dds_sender(), received, 200))[3:] == [("unattributed", 80, 170), *rest]
 
 
+def test_what_a_callback_takes_waits_until_the_callback_does() -> None:
+    """A timer of ROS 2 that polls its subscription; what it does before is no beginning of the take."""
+    timer = [stamp(probes.EXECUTOR_EXECUTE, 166), stamp(probes.CALLBACK_START, 167)]
+    received = without(dds_receiver(), probes.API_TAKE)
+    take = [(call(probes.API_TAKE, 185, 190), []), stamp(probes.RMW_TAKE, 191), stamp(probes.RCL_TAKE, 193)]
+    received[NODE] += [*timer, *take, stamp(probes.RCLCPP_TAKE, 196), stamp(probes.CALLBACK_END, 300)]
+    found = spans(layers(ros2_sender(), received, 196))
+    assert found[5:] == [
+        ("transport", 30, 80),
+        ("until_polled", 80, 185),
+        ("take", 185, 190),
+        ("rmw_take", 190, 191),
+        ("rcl_take", 191, 193),
+        ("rclcpp_take", 193, 196),
+    ]
+
+
 def test_a_node_that_polls_and_receives_itself_waits_for_nobody() -> None:
     received: Calls = {
         RECEIVER: [

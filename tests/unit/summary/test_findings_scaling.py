@@ -77,6 +77,29 @@ def test_the_first_size_at_which_workers_end_is_named_with_the_last_that_was_val
     assert found(given[1:]) == [], "nothing was valid: it may be anything"
 
 
+@pytest.mark.parametrize(
+    ("payload_bytes", "dropped", "kinds"),
+    [
+        (500_000, 40, []),
+        (500_000, 0, ["too-many-nodes"]),
+        (64, 40, ["too-many-nodes"]),
+    ],
+)
+def test_messages_that_no_buffer_holds_are_no_matter_of_nodes(
+    payload_bytes: int, dropped: int, kinds: list[str]
+) -> None:
+    listed, rows, journal = [], [], []
+    for nodes, reasons in ((3, []), (13, ["nothing-received: relay-1→relay-2"])):
+        cell = f"pipeline-{nodes}"
+        factors = {"adapter": "a", "workload": cell, "payload_bytes": payload_bytes}
+        listed.append({"id": cell, "factors": factors})
+        rows.append({"cell": cell, "trial": 0, "kernel_udp_receive_buffer_errors": dropped * bool(reasons)})
+        line = {"cell": cell, "trial": 0, "reasons": reasons, "warnings": []}
+        journal.append({**line, "valid": not reasons})
+    given = list(cells_of({"cells": listed}, {}, rows, journal))
+    assert [said.kind for _, said in found(given)] == kinds
+
+
 def test_a_size_is_not_too_large_while_larger_ones_are_fine() -> None:
     listed, journal = [], []
     for nodes, bad in ((2, 0), (4, 1), (8, 0), (16, 0)):

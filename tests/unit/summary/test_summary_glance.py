@@ -190,7 +190,7 @@ def test_cells_without_figures_of_an_adapter_that_has_some_say_why() -> None:
     assert found is not None
     assert [(each.adapter, each.cells, each.reasons) for each in found.missing] == [
         ("lcm", [f"{2 * MB}/default", f"{2 * MB}/matched"], ["too large"]),
-        ("lcm", [f"{MB}/default"], ["12 of 1,040 messages arrived, so that there is no median"]),
+        ("lcm", [f"{MB}/default"], ["too few for a median: 12 of 1,040 messages arrived"]),
     ], "a cell that has figures of other trials is not among them"
 
 

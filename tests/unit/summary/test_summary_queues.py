@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A queue on one edge is none of the whole way, whose p50 then says nothing about a trial's length."""
+"""A queue on one edge says nothing about the whole way: its p50 does not depend on how long a trial is."""
 
 from __future__ import annotations
 
