@@ -4,7 +4,11 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -82,7 +86,21 @@ static void wait_in(int function) {
   }
 }
 
+static atomic_int waiting;  // the number of the thread that is to wait
+
+/// Whether the kernel has it asleep.
+static bool sleeps(int thread) {
+  char path[64], status[512] = "";
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+  FILE* const file = fopen(path, "r");
+  if (file == NULL) return false;
+  const char* const name_end = fgets(status, sizeof status, file) != NULL ? strrchr(status, ')') : NULL;
+  fclose(file);
+  return name_end != NULL && strncmp(name_end, ") S", 3) == 0;
+}
+
 static void* wait_forever(void* function) {
+  waiting = gettid();
   wait_in((int)(long)function);
   return NULL;
 }
@@ -90,9 +108,9 @@ static void* wait_forever(void* function) {
 static bool is_cancelled_in(int function) {
   pthread_t thread;
   void* result = NULL;
-  const struct timespec until_it_waits = {.tv_nsec = 5000000};
+  waiting = 0;
   if (pthread_create(&thread, NULL, wait_forever, (void*)(long)function) != 0) return false;
-  nanosleep(&until_it_waits, NULL);
+  while (waiting == 0 || !sleeps(waiting)) sched_yield();
   return pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED;
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
 
 from lagometer.store.format import ARROW
 from lagometer.summary.findings.evidence import CellEvidence, Said, Trial
@@ -59,9 +58,9 @@ def _publish_blocks(cell: CellEvidence) -> Iterator[Said]:
     blocked = [most for trial in cell.valid if (most := _most_blocked(trial)) is not None]
     if not blocked or len(blocked) < len(cell.valid):
         return
-    if median(most.share for most in blocked) < BLOCKED_SHARE_MIN:
+    middle = sorted(blocked, key=lambda most: most.share)[(len(blocked) - 1) // 2]
+    if middle.share < BLOCKED_SHARE_MIN:
         return
-    middle = sorted(blocked, key=lambda most: most.share)[len(blocked) // 2]
     yield Said(
         "publish-blocks",
         len(cell.valid),
