@@ -11,7 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from lagometer.store.format import ARROW, END_TO_END
+from lagometer.stats.cell.taken import taken_messages
+from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.cell_data import LibraryGroup, NodeCost, NodeCosts, NotAvailable
 from lagometer.units import factor_text
@@ -105,11 +106,7 @@ def _trials(campaign: Campaign) -> dict[str, _Trials]:
     if "resources_processes" not in cells.columns:
         return {}
     valid = cells.filter(pl.col("valid"))
-    single = valid.filter(pl.col("edge").str.contains(ARROW, literal=True))
-    taken = {
-        (cell, trial): n
-        for cell, trial, n in single.group_by("cell", "trial").agg(pl.col("n").sum()).iter_rows()
-    }
+    taken = taken_messages(valid)
     whole = valid.filter(pl.col("edge") == END_TO_END)
     rows = {(row["cell"], row["trial"]): row for row in whole.iter_rows(named=True)}
     by_cell: dict[str, _Trials] = {}

@@ -86,8 +86,10 @@ def _counts_all(campaign: Campaign, row: Mapping[str, Any]) -> bool:
 def _carried(
     campaign: Campaign, cell: Cell, row: Mapping[str, Any], edges: Sequence[Mapping[str, Any]]
 ) -> float | None:
-    """How many messages readers took in the whole measure phase; None if it can't be told: messages were left
-    out, and topics have payloads of their own."""
+    """How many messages readers took in the whole measure phase; None if a file of an older lagometer can't
+    tell: messages were left out, and topics have payloads of their own."""
+    if (taken := row.get("taken")) is not None:
+        return float(taken)
     if _counts_all(campaign, row):
         return float(sum(edge["n"] for edge in edges))
     ratio, payload_bytes = row["wire_bytes_per_payload_byte"], cell.payload_bytes

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from lagometer.stats.cell.taken import Key, taken_messages
 from lagometer.stats.verdict.noise import PREEMPTED_SHARE_MAX
-from lagometer.store import format as form
 
 Z_MAX = 3.5  # modified z-score: Iglewicz and Hoaglin 1993
 TIMES_MIN = 2.0  # at least this multiple of comparable trials
@@ -26,12 +26,10 @@ PER_MESSAGE_MIN = 0.01  # smaller rates count as this: one switch in a hundred m
 _WORD = "preempted"
 _TEXT = _WORD + r": (\d+) involuntary switches"
 
-Key = tuple[str, int]
-
 
 @dataclass(frozen=True)
 class Preempted:
-    """How often a valid trial's workers were switched out involuntarily, per delivered message.
+    """How often a valid trial's workers were switched out involuntarily, per message taken.
 
     times: the rate as a multiple of the median of comparable trials: those of its cell, or, if the cell has
     fewer than three trials, those of all such cells. above: whether it is worth mentioning. stands_out:
@@ -110,12 +108,16 @@ def _per_message(cells: pl.DataFrame) -> dict[Key, float]:
         pl.col("noise").cast(pl.List(pl.String())).list.join("\n").str.extract(_TEXT, 1).cast(pl.Int64)
     )
     counted = pl.col("involuntary_switches") if "involuntary_switches" in cells.columns else pl.lit(None)
-    single = form.of_single_edges()
+    taken = taken_messages(cells)
     trials = (
         cells.filter("valid")
         .with_columns(switches=pl.coalesce(counted, from_flag))
         .group_by("cell", "trial", maintain_order=True)
-        .agg(pl.col("switches").first(), delivered=pl.col("n").filter(single).sum())
-        .filter(pl.col("switches").is_not_null() & (pl.col("delivered") > 0))
+        .agg(pl.col("switches").first())
+        .filter(pl.col("switches").is_not_null())
     )
-    return {(cell, trial): switches / delivered for cell, trial, switches, delivered in trials.iter_rows()}
+    return {
+        (cell, trial): switches / messages
+        for cell, trial, switches in trials.iter_rows()
+        if (messages := taken[cell, trial])
+    }

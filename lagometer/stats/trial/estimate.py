@@ -121,6 +121,7 @@ def summarise(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         "cell": facts.cell,
         "trial": facts.trial,
         "cpu_per_message_ns": facts.cpu_ns / taken.messages if taken.messages else None,
+        "taken": taken.messages,
         "overhead_s": facts.overhead_s,
         "discovery_ns": facts.discovery_ns,
         **_startup(samples, facts),

@@ -110,3 +110,9 @@ def test_what_nobody_watched_stays_unknown() -> None:
     )
     seen = with_noise_of_campaign(cells)
     assert seen["noise"].null_count() == seen["noisy"].null_count() == seen.height
+
+
+def test_messages_that_count_as_warm_up_are_in_the_rate() -> None:
+    """Switches are those of the whole measure phase, and so must the messages be."""
+    cells = cells_of({"shm/64B": [300, 320, 340]}).with_columns(n=pl.lit(10), taken=pl.lit(MESSAGES))
+    assert [each.per_message for each in preempted_trials(cells)] == pytest.approx([0.34, 0.32, 0.3])

@@ -163,5 +163,6 @@ def test_packets_and_switches_of_all_the_phase_are_held_against_all_its_messages
     rows = noted(summarise(frame, facts), found)
     assert 0 < rows["n"][0] <= most
     assert rows["wire_bytes_per_payload_byte"].to_list() == [2.0, 2.0]
+    assert rows["taken"].to_list() == [240, 240]
     # 24 switches for 240 messages are not more than one in ten; for those that count they would be.
     assert rows["noise"].to_list() == [[], []]

@@ -111,6 +111,13 @@ def test_a_campaign_that_was_not_looked_at_has_no_table() -> None:
     assert node_costs(old, {"a": {}}) is None
 
 
+def test_messages_that_count_as_warm_up_share_the_costs() -> None:
+    """Counts are those of the whole measure phase, and so must the messages be."""
+    given = {"resources_minor_faults": 40, "resources_major_faults": 0, "taken": 80}
+    (row,) = found([rows("a", 0, **given)], [line("a", 0)]).rows
+    assert row.faults_per_message == 0.5
+
+
 def test_threads_that_differ_in_their_number_alone_are_one_name() -> None:
     names = {"node:relay-1": 1, "node:relay-2": 2, "rmw2": 1, "12": 1}
     processes = [{"host": "here", "process": "p", "kind": "worker", "threads": names}]
