@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from lagometer.store.format import END_TO_END
@@ -16,6 +16,7 @@ Factors = Mapping[str, Mapping[str, object]]
 
 USUAL_PAYLOADS_BYTES = (64, 64 * 1024, 1024 * 1024)
 PAYLOADS_MAX = 3
+JOINED = "; "  # between the reasons why a cell is excluded
 ROWS_MAX = 60  # with more it is not a glance
 _NAMED_APART = frozenset({"adapter", "payload_bytes"})
 _WITH_INTERVALS = ("latency_p50_ns", "latency_p99_ns", "cpu_per_message_ns")
@@ -27,10 +28,12 @@ def glance(
     journal: Iterable[Mapping[str, Any]],
     exclusions: Iterable[Exclusion],
     failures: Iterable[Failure],
+    parts: Collection[str] = (),
 ) -> Glance | None:
     """The table, or None if it would say nothing: one adapter, no middleware, no floor, or too many rows.
 
-    `rows`: over trials, with their floors. `factors`: by cell id.
+    `rows`: over trials, with their floors. `factors`: by cell id. `parts`: names of the study's parts, with
+    which the ids of their cells begin.
     """
     summaries = {row.cell: row for row in rows if row.trial is None and row.edge == END_TO_END}
     adapters = {str(values.get("adapter")) for values in factors.values()}
@@ -54,7 +57,7 @@ def glance(
     ]
     shown = [row for row in listed if any(figure is not None for figure in row.figures)]
     measured = {row.adapter for row in shown}
-    missing = _missing(measured, summaries, exclusions, failures)
+    missing = _missing(measured, _reasons(summaries, exclusions, failures), summaries, parts)
     return Glance(payloads_bytes=payloads, rows=shown, missing=missing)
 
 
@@ -141,17 +144,16 @@ def _figure(row: Row | None, summaries: Mapping[str, Row]) -> GlanceFigure | Non
 
 def _missing(
     measured: set[str],
-    summaries: Mapping[str, Row],
-    exclusions: Iterable[Exclusion],
-    failures: Iterable[Failure],
+    reasons: Mapping[str, Sequence[str]],
+    summaries: Iterable[str],
+    parts: Collection[str],
 ) -> list[Missing]:
     """Requested adapters that have no figures, with each reason once. For the others, the cells that have
     none, grouped by reason."""
-    reasons = _reasons(summaries, exclusions, failures)
-    named = _apart([*reasons, *summaries])
+    adapters, named = _adapters_and_others([*reasons, *summaries], parts)
     entries: dict[tuple[str, tuple[str, ...]], Missing] = {}
     for cell, cell_reasons in reasons.items():
-        adapter = cell.partition("/")[0]
+        adapter = adapters[cell]
         in_part = adapter in measured
         entry = entries.setdefault(
             (adapter, tuple(cell_reasons) if in_part else ()), Missing(adapter=adapter, cells=[], reasons=[])
@@ -159,7 +161,24 @@ def _missing(
         entry.reasons.extend(reason for reason in cell_reasons if reason not in entry.reasons)
         if in_part:
             entry.cells.append(named[cell])
-    return list(entries.values())
+    return [
+        entry if entry.cells else entry.model_copy(update={"reasons": _what_all_share(entry.reasons)})
+        for entry in entries.values()
+    ]
+
+
+def _what_all_share(reasons: Iterable[str]) -> list[str]:
+    """Reasons that begin alike, cut to what they share: of an adapter that can't run at all, what else each
+    of its cells lacks does not matter."""
+    shared: dict[str, list[str]] = {}
+    for reason in reasons:
+        parts = reason.split(JOINED)
+        earlier = shared.get(parts[0], parts)
+        differ = next(
+            (place for place, pair in enumerate(zip(earlier, parts, strict=False)) if len({*pair}) > 1), None
+        )
+        shared[parts[0]] = earlier[: min(len(earlier), len(parts)) if differ is None else differ]
+    return [JOINED.join(parts) for parts in shared.values()]
 
 
 def _reasons(
@@ -181,11 +200,15 @@ def _reasons(
     return reasons
 
 
-def _apart(cells: Sequence[str]) -> dict[str, str]:
-    """What distinguishes each cell from the others, not counting its adapter."""
-    parts = {cell: cell.split("/")[1:] for cell in cells}
-    common = set.intersection(*(set(cell_parts) for cell_parts in parts.values())) if parts else set()
-    return {
-        cell: "/".join(part for part in cell_parts if part not in common)
-        for cell, cell_parts in parts.items()
-    }
+def _adapters_and_others(
+    cells: Iterable[str], parts: Collection[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """By cell: its adapter, and what else of its id distinguishes it from the other cells."""
+    adapters, others = {}, {}
+    for cell in cells:
+        segments = cell.split("/")
+        adapters[cell] = segments.pop(1 if segments[0] in parts and len(segments) > 1 else 0)
+        others[cell] = segments
+    common = set.intersection(*(set(each) for each in others.values())) if others else set()
+    apart = {cell: "/".join(each for each in other if each not in common) for cell, other in others.items()}
+    return adapters, apart

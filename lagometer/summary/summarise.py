@@ -78,7 +78,8 @@ def summarise(
     failed = failures(campaign.directory, campaign.journal)
     excluded = exclusions(campaign.manifest)
     saturated_cells = saturated(campaign, factors)
-    at_a_glance = glance(summary_rows, factors, campaign.journal, excluded, failed)
+    parts = (campaign.manifest.get("study") or {}).get("parts") or {}
+    at_a_glance = glance(summary_rows, factors, campaign.journal, excluded, failed, parts)
     needed = _trials_needed(summary_rows) if confidence.absent is None else None
     if needed is not None:  # stored once for all, so that a large campaign's page stays small
         summary_rows = [

@@ -28,6 +28,7 @@ _LATENCY = re.compile(
     re.ASCII,
 )
 _RATE = re.compile(_PREFIX + r" size (?P<size>\d+) total (?P<total>\d+) lost (?P<lost>\d+) delta", re.ASCII)
+_AT = re.compile(_PREFIX, re.ASCII)
 _BEGINS = re.compile(r"\[\d+\] \S+ .*\bsize \d+ mean ")
 CLOCKS = (
     "clocks: one way, from the writer's clock to the reader's: on two hosts their offset is in every latency"
@@ -71,7 +72,9 @@ def read(sources: Sequence[Source], _: Options) -> Imported:
 def _trials(source: Source) -> list[Trial]:
     peers: dict[tuple[str, str, str, int], _Peer] = {}
     lost: dict[str, int] = {}
+    last_s: dict[str, float] = {}
     for line_number, line in enumerate(source.lines, start=1):
+        _check_one_run(last_s, line, source.where(line_number))
         rate = _RATE.match(line)
         if rate:
             lost[rate["pid"]] = int(rate["lost"])
@@ -91,6 +94,18 @@ def _trials(source: Source) -> list[Trial]:
         _trial(source, peer, lost.get(pid) if kind == "sublat" and one_way[pid] == 1 else None, not alike)
         for (pid, kind, *_), peer in peers.items()
     ]
+
+
+def _check_one_run(last_s: dict[str, float], line: str, where: str) -> None:
+    """Raises ExchangeError where the time of a process goes back: it counts from the process's start, and in
+    containers every run may have the same process id."""
+    fields = _AT.match(line)
+    if not fields:
+        return
+    pid, at_s = fields["pid"], float(fields["at"])
+    if at_s < last_s.get(pid, 0.0):
+        raise ExchangeError(f"{where}: another run of process {pid} begins; give each run a file of its own")
+    last_s[pid] = at_s
 
 
 def _add(peers: dict[tuple[str, str, str, int], _Peer], line: str, where: str) -> None:

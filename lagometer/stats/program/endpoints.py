@@ -87,10 +87,7 @@ def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
         if type_.startswith(OWN_TYPES):
             internal.add(key)
             continue
-        since_ns = 0
-        if key in endpoints:
-            since_ns = int(call["begin_ns"])
-            former.append(replace(endpoints[key], until_ns=since_ns))
+        since_ns = _end_former(endpoints, former, key, int(call["begin_ns"]))
         endpoints[key] = Endpoint(
             program, key[1], key[0], name or UNKNOWN_TOPIC, type_, _guid(keys), _qos(log, index), since_ns
         )
@@ -103,15 +100,34 @@ def endpoints_of(log: ProbeLog, program: int) -> list[Endpoint]:
 
 def _endpoints_of_ros2(log: ProbeLog, program: int) -> list[Endpoint]:
     """The publishers and subscriptions of ROS 2, if its messages have a time: from Jazzy on."""
-    kinds, endpoints = log.calls["call"], {}
+    kinds = log.calls["call"]
+    endpoints: dict[tuple[bool, int], Endpoint] = {}
+    former: list[Endpoint] = []
     if not log.calls["result"][kinds == probes.RMW_PUBLISH].all():
         return []
     for kind, writes in ((probes.ROS2_PUBLISHER, True), (probes.ROS2_SUBSCRIPTION, False)):
         for index in np.flatnonzero(kinds == kind).tolist():
             number = int(log.calls["object"][index])
             topic = probes.text_of(log, index, 0) or UNKNOWN_TOPIC
-            endpoints[writes, number] = Endpoint(program, number, writes, topic, by_rmw=True)
-    return list(endpoints.values())
+            begin_ns = int(log.calls["begin_ns"][index])
+            since_ns = _end_former(endpoints, former, (writes, number), begin_ns)
+            endpoints[writes, number] = Endpoint(
+                program, number, writes, topic, since_ns=since_ns, by_rmw=True
+            )
+    return [*former, *endpoints.values()]
+
+
+def _end_former(
+    endpoints: Mapping[tuple[bool, int], Endpoint],
+    former: list[Endpoint],
+    key: tuple[bool, int],
+    begin_ns: int,
+) -> int:
+    """Ends the endpoint that had the same object before, if any. Returns since when the new one has it."""
+    if key not in endpoints:
+        return 0
+    former.append(replace(endpoints[key], until_ns=begin_ns))
+    return begin_ns
 
 
 def names_of(programs: Sequence[Sequence[str]]) -> list[str]:

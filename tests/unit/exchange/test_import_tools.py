@@ -265,8 +265,15 @@ def test_what_a_process_lost_is_its_own(tmp_path: Path) -> None:
         assert sorted(row["lost"] for row in rows) == [0, 80]
         assert [row["lost"] for row in rows] == ([0, 80] if text.startswith(fine) else [80, 0])
         shutil.rmtree(tmp_path / "imported")
-    [one, other, third] = imported(tmp_path, fine + ddsperf_text([NANOSECONDS], " sublat", "other:1") + lossy)
+    second = ddsperf_text([[], NANOSECONDS], " sublat", "other:1").replace("[100] 1.000", "[100] 2.000")
+    [one, other, third] = imported(tmp_path, fine + second + lossy)
     assert (one["lost"], other["lost"], third["lost"]) == (None, None, 80)
+
+
+def test_two_runs_of_one_process_id_are_not_one(tmp_path: Path) -> None:
+    """In a container the process id may be the same in each run; the time begins again."""
+    with pytest.raises(ExchangeError, match=r":9: another run of process 100"):
+        imported(tmp_path, ddsperf_text([NANOSECONDS] * 3) + ddsperf_text([NANOSECONDS] * 3))
 
 
 def test_a_rate_alone_is_no_latency(tmp_path: Path) -> None:

@@ -203,3 +203,45 @@ def test_nothing_where_it_would_say_nothing() -> None:
     assert table(no_floor, [summary(name, 1.0) for name in no_floor]) is None
     many = dict(cell(adapter, 64, depth=depth) for adapter in ("shm", "mqtt") for depth in range(ROWS_MAX))
     assert table(many, [summary(name, 1.0) for name in many]) is None
+
+
+def test_cells_of_a_part_are_grouped_by_their_adapter() -> None:
+    """The id of a part's cell begins with the part."""
+    factors: Factors = {
+        f"{part}/{adapter}/64B": {"adapter": adapter, "payload_bytes": 64, "part": part}
+        for part in ("sizes", "rates")
+        for adapter in ("shm", "zenoh")
+    }
+    found = glance(
+        with_floor([summary(name, 10.0) for name in factors], factors),
+        factors,
+        [],
+        [Exclusion(cell=f"{part}/connext/64B", reason="not built") for part in ("sizes", "rates")],
+        [],
+        {"sizes", "rates"},
+    )
+    assert found is not None
+    assert [(entry.adapter, entry.cells) for entry in found.missing] == [("connext", [])]
+
+
+def test_a_cell_without_figures_is_named_with_its_part() -> None:
+    factors: Factors = {
+        f"{part}/{adapter}/64B": {"adapter": adapter, "payload_bytes": 64, "part": part}
+        for part in ("sizes", "rates")
+        for adapter in ("shm", "zenoh")
+    }
+    failed = Failure(cell="rates/zenoh/64B", trial=0, reasons=["nothing received"], log=None)
+    rows = [summary(name, 10.0) for name in factors if name != failed.cell]
+    found = glance(with_floor(rows, factors), factors, [], [], [failed], {"sizes", "rates"})
+    assert found is not None
+    assert [(entry.adapter, entry.cells) for entry in found.missing] == [("zenoh", ["rates"])]
+
+
+def test_an_adapter_that_cannot_run_has_one_reason_whatever_else_its_cells_lack() -> None:
+    factors = dict([cell("shm", 64), cell("zenoh", 64)])
+    why = "not built: no ROS 2 is sourced; source one"
+    reasons = (f"{why}; bridge a is not installed", f"{why}; no type Image", "needs a camera")
+    excluded = tuple(Exclusion(cell=f"ros2/{place}", reason=reason) for place, reason in enumerate(reasons))
+    found = table(factors, [summary(name, 10.0) for name in factors], exclusions=excluded)
+    assert found is not None
+    assert [(entry.adapter, entry.reasons) for entry in found.missing] == [("ros2", [why, "needs a camera"])]
