@@ -79,7 +79,7 @@ SAMPLES_SCHEMA: dict[str, pl.DataType] = {
     "corrupted": pl.Boolean(),
     "reordered": pl.Boolean(),
     "resent": pl.Boolean(),
-    "begun_ns": pl.Int64(),
+    **{name: pl.Int64() for name in ("begun_ns", "started_ns")},
     **{name: pl.Int64() for name in CHAIN_PARTS},
 }
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from lagometer.stats.cell.categories import BRIDGE, COMPUTATION, IDLE, breakdown, categories, overhead
+from lagometer.stats.cell.categories import BRIDGE, COMPUTATION, IDLE, QUEUE, breakdown, categories, overhead
 from lagometer.stats.cell.layers import edge_layers
 from lagometer.stats.trial.hops import ends
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
@@ -24,11 +24,11 @@ from lagometer.units import duration_text
 
 COLUMNS = (
     *("edge", "sequence", "phase", "outcome", "cause_stream", "cause_sequence"),
-    *("begun_ns", "publish_ns", "taken_ns", "handled_ns"),
+    *("begun_ns", "publish_ns", "taken_ns", "started_ns", "handled_ns"),
 )
 CHAIN, EDGE = "chain", "edge"
 EDGES = "edges_ns"
-ADDED = (EDGES, BRIDGE, IDLE)  # along a chain; the rest is computation
+ADDED = (EDGES, BRIDGE, QUEUE, IDLE)  # along a chain; the rest is computation
 
 
 Trials = Sequence[tuple[pl.DataFrame, pl.DataFrame]]  # each trial's delivered messages and their layers
@@ -103,7 +103,7 @@ def _read(campaign: Campaign, cell: str, trials: Sequence[int]) -> Trials:
 def layers_of(cell: str, trials: int, messages: int, of: str, means_ns: dict[str, float]) -> CellLayers:
     """The row of a cell from the mean time in each layer."""
     total_ns = sum(means_ns.values())
-    order = [*LAYERS[:-1], BRIDGE, COMPUTATION, IDLE]
+    order = [*LAYERS[:-1], BRIDGE, QUEUE, COMPUTATION, IDLE]
     layers = [
         LayerMean(name=name, mean_ns=means_ns.get(name, 0.0), share=means_ns.get(name, 0.0) / total_ns)
         for name in [*(name for name in order if means_ns.get(name)), UNATTRIBUTED]
@@ -184,19 +184,20 @@ def _of_chain(samples: pl.DataFrame, layers: pl.DataFrame, forwarded: Forwarding
         return None
     whole = samples.filter((pl.col("edge") == END_TO_END) & (pl.col("phase") == "measure"))
     roots = whole.select(pl.col("sequence").alias("root"), pl.col("latency_ns").alias("whole_ns"))
-    absent = [pl.lit(None, pl.Int64()).alias(name) for name in ("taken_ns", "handled_ns")]
+    absent = [pl.lit(None, pl.Int64()).alias(name) for name in ("taken_ns", "started_ns", "handled_ns")]
     messages = roots.with_columns(pl.col("root").alias("sequence"), *absent)
     bridges, stays = _bridges(edges, forwarded), []
     under_way = roots.with_columns(pl.lit(0, pl.Int64()).alias(name) for name in ADDED)
     for place, edge in enumerate(edges):
         edge_samples = samples.filter(pl.col("edge") == edge)
         key = "cause_sequence" if place else "sequence"
-        times = ("begun_ns", "publish_ns", "taken_ns", "handled_ns")
+        times = ("begun_ns", "publish_ns", "taken_ns", "started_ns", "handled_ns")
         on_edge = edge_samples.select(pl.col(key).alias("before"), "sequence", "latency_ns", *times)
         before = messages.select(
             "root",
             pl.col("sequence").alias("before"),
             pl.col("taken_ns").alias("left_ns"),
+            pl.coalesce("started_ns", "taken_ns").alias("called_ns"),
             pl.col("handled_ns").alias("done_ns"),
         )
         messages = before.join(on_edge, on="before")
@@ -231,14 +232,16 @@ def _bridges(edges: Sequence[str], forwarded: Forwarding) -> Sequence[int]:
 def _more(*, in_bridge: bool) -> Iterator[pl.Expr]:
     """What one more edge, and the node before it, add to the columns of `ADDED`."""
     between_ns = (pl.col("publish_ns") - pl.col("left_ns")).fill_null(0)
+    queued_ns = (pl.col("called_ns") - pl.col("left_ns")).fill_null(0)
     waits = (
-        (pl.col("left_ns") <= pl.col("done_ns"))
+        (pl.col("called_ns") <= pl.col("done_ns"))
         & (pl.col("done_ns") < pl.col("begun_ns"))
         & (pl.col("begun_ns") <= pl.col("publish_ns"))
     ).fill_null(False)
     idle_ns = pl.when(waits).then(pl.col("begun_ns") - pl.col("done_ns")).otherwise(0)
     yield pl.col("latency_ns").alias(EDGES)
     yield (between_ns if in_bridge else pl.lit(0, pl.Int64())).alias(BRIDGE)
+    yield (pl.lit(0, pl.Int64()) if in_bridge else queued_ns).alias(QUEUE)
     yield (pl.lit(0, pl.Int64()) if in_bridge else idle_ns).alias(IDLE)
 
 

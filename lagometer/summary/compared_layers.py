@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lagometer.stats.cell.categories import BRIDGE, COMPUTATION, IDLE
+from lagometer.stats.cell.categories import BRIDGE, COMPUTATION, IDLE, QUEUE
 from lagometer.stats.compare.comparable import Comparison
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.reader import Campaign
 from lagometer.summary.cell_layers import campaign_layers
 from lagometer.summary.way_data import CellLayers
 
-ORDER = (*LAYERS[:-1], BRIDGE, COMPUTATION, IDLE, UNATTRIBUTED)
+ORDER = (*LAYERS[:-1], BRIDGE, QUEUE, COMPUTATION, IDLE, UNATTRIBUTED)
 
 
 @dataclass(frozen=True)

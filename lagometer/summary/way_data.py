@@ -42,7 +42,8 @@ class Stay(Model):
 
     `layer`: one of those of `layers: on`; or `communication`, from publish to taken if there are none;
     `bridge`, between taken and publish in a bridge between domains or adapters, and `computation` in any
-    other node; `idle`, after a callback until the one that uses its data; `unattributed`. `edge` and
+    other node; before that `callback_queue`, while the callbacks of messages run that the same call took;
+    `idle`, after a callback until the one that uses its data; `unattributed`. `edge` and
     `sequence`: of the message that was there; in a node, of the message taken. `scheduler`: of the thread at
     its end; null if the scheduler was not recorded, or its data do not cover the whole stay.
     """
@@ -153,8 +154,9 @@ class CellLayers(Model):
     `overhead_least`, `overhead_most`: ROS 2's overhead over DDS, null for the reason in `overhead_absent`.
 
     `of`: `chain`, from the first publish to the last take, if the graph is a single line (`computation` is
-    then the time in its nodes, and `bridge` that in bridges between domains or adapters); or `edge`, a
-    message on any edge. `half`: the layers, the largest first, that together are half of the mean;
+    then the time in its nodes, `callback_queue` the wait there for the callbacks of messages that the same
+    call took, and `bridge` the time in bridges between domains or adapters); or `edge`, a message on any
+    edge. `half`: the layers, the largest first, that together are half of the mean;
     `to_halve` says so.
     """
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from lagometer.stats.trial.hops import Hop
-from lagometer.stats.trial.scheduling import ACROSS, BRIDGE, COMPUTATION, IDLE
+from lagometer.stats.trial.scheduling import ACROSS, BRIDGE, COMPUTATION, IDLE, QUEUE
 from lagometer.stats.trial.way import NODE_THREAD, THREAD_NAME_MAX, UNATTRIBUTED
 from lagometer.summary.way_data import RanDuring, Stay, StayShare, WayRow
 
@@ -132,6 +132,9 @@ class Stays:
         row = self._threads.of_node(taken.receiver)
         handled_ns, begun_ns = taken.handled_ns, published.begun_ns
         begin_ns, end_ns = taken.taken_ns, published.publish_ns
+        if taken.started_ns is not None and begin_ns < taken.started_ns <= end_ns:
+            self._add(QUEUE, taken, (begin_ns, taken.started_ns), row, row)
+            begin_ns = taken.started_ns
         if handled_ns is not None and begun_ns is not None and begin_ns <= handled_ns < begun_ns <= end_ns:
             self._add(COMPUTATION, taken, (begin_ns, handled_ns), row, row)
             self._add(IDLE, taken, (handled_ns, begun_ns), row, row)

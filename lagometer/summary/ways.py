@@ -2,8 +2,9 @@
 """The ways of single messages: for each cell the slowest ones and a median one, thread by thread.
 
 If layers were measured, each stay is one of them. Otherwise only our own stamps show how long a message was
-under way (`communication`) and in a node (`computation`, `idle`; docs/methodology/chains.md), or in a bridge
-between domains or adapters (`bridge`), where it is still under way.
+under way (`communication`) and in a node (`callback_queue`, `computation`, `idle`;
+docs/methodology/layers.md), or in a bridge between domains or adapters (`bridge`), where it is still under
+way.
 """
 
 from __future__ import annotations

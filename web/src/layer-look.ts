@@ -50,6 +50,7 @@ const LAYERS: Record<string, [Hue, number]> = {
   rclcpp_take: [ROS2, 1],
   callback: [ROS2, 0.3],
   bridge: [NODE, 0.55],
+  callback_queue: [NODE, 0.75],
   computation: [NODE, 1],
   idle: [NODE, 0.25],
   // Categories of Kronauer et al., and the parts in Maruyama et al.

@@ -221,8 +221,9 @@ export function layersView(report: Report): View {
   const said =
     "Means over all messages of the valid trials, stacked in the order of the way; bars of one payload " +
     "have one scale, and all bars where they are held against the payload. End to end where the graph " +
-    "is a single line: then the layers of all its edges are added, and computation is the time in its " +
-    "nodes (and bridge that in bridges between domains or adapters). Elsewhere of a message on any edge. " +
+    "is a single line: then the layers of all its edges are added, computation is the time in its nodes, " +
+    "callback queue the wait there for callbacks of messages that the same call took (and bridge the time " +
+    "in bridges between domains or adapters). Elsewhere of a message on any edge. " +
     "What is unattributed is an empty box.";
   root.append(
     section(

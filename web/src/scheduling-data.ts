@@ -44,8 +44,8 @@ export interface WaitingShare {
 /**
  * The scheduler's share of the layers of one edge, over all messages of the valid trials, and over the
  * slowest 1 % of them (null, like `p99_ns`, with fewer than ten above p99). `in_node`: what the receiving
- * node does until it publishes, `computation` and `idle`, or `bridge`, if it is one between domains or
- * adapters; only known stays count. `because` says it in a sentence.
+ * node does until it publishes, `callback_queue`, `computation` and `idle`, or `bridge`, if it is one
+ * between domains or adapters; only known stays count. `because` says it in a sentence.
  */
 export interface CellScheduling {
   cell: string;

@@ -296,7 +296,8 @@ export function waysView(report: Report): View {
     "to taken. A row is a thread of a process; a dashed line leads to the thread that takes over. " +
     "Point at a bar, or go with the arrow keys, to read what it is. The stays of a message add up to " +
     "its latency. Where layers were not measured, communication is from publish to taken, computation " +
-    "from there to the next publish, or bridge, if the node is one between domains or adapters. Below a bar " +
+    "from there to the next publish, or bridge, if the node is one between domains or adapters; callback " +
+    "queue is the wait for callbacks of messages that the same call took. Below a bar " +
     "are the calls of its thread, if layers were measured, and when the thread ran, waited for a CPU or " +
     "slept, if the scheduler was recorded; they begin and end with the message.";
   root.append(

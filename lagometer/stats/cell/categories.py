@@ -14,14 +14,16 @@ from dataclasses import dataclass
 
 from lagometer.stats.trial.way import UNATTRIBUTED
 
-# Between the edges of a chain: in a bridge, in any other node, and until a callback uses the data.
-BRIDGE, COMPUTATION, IDLE = "bridge", "computation", "idle"
+# Between the edges of a chain: in a bridge, or in any other node: behind the callbacks of messages that the
+# same call took, in its own, and until a callback uses the data.
+BRIDGE, QUEUE, COMPUTATION, IDLE = "bridge", "callback_queue", "computation", "idle"
 COMMON, RMW, DDS = "common", "rmw", "dds"
 NOTIFICATION, BENCHMARKING = "notification", "benchmarking"
 CATEGORIES = (COMMON, RMW, DDS, NOTIFICATION, BENCHMARKING, UNATTRIBUTED)
 CATEGORY_OF: Mapping[str, str] = {
     "benchmark": BENCHMARKING,
     BRIDGE: BENCHMARKING,  # every bridge with layers is a node of ours
+    QUEUE: BENCHMARKING,
     COMPUTATION: BENCHMARKING,
     IDLE: BENCHMARKING,
     "rclcpp_publish": COMMON,

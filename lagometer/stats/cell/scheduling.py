@@ -64,7 +64,8 @@ class Waiting:
 class EdgeScheduling:
     """whole: over all messages. slowest: over the slowest 1 %; None with fewer than ten above p99.
 
-    in_node: between this edge and the next, `computation` and `idle`, or `bridge`; only known stays count.
+    in_node: between this edge and the next, `callback_queue`, `computation` and `idle`, or `bridge`; only
+    known stays count.
     """
 
     trials: int

@@ -47,11 +47,11 @@ def samples(lanes: Sequence[Lane], facts: TrialFacts) -> pl.DataFrame:
     """Every message on every edge, and every chain end to end; all phases. Raises RecordsError."""
     table = sent_table(lanes, facts)
     received = {
-        (lane.node, lane.endpoint): _Taken.of(lane.records, facts)
+        (lane.node, lane.endpoint): _Taken.of(lane.records)
         for lane in lanes
         if lane.kind == rec.KIND_RECEIVED
     }
-    nothing = _Taken.of(np.zeros(0, dtype=rec.RECEIVED_DTYPE), facts)
+    nothing = _Taken.of(np.zeros(0, dtype=rec.RECEIVED_DTYPE))
     rows = [
         _edge_rows(edge, table, received.get((edge.receiver_node, edge.reader), nothing), facts)
         for edge in facts.edges
@@ -91,17 +91,17 @@ def misdelivered(lanes: Sequence[Lane], facts: TrialFacts) -> Iterator[str]:
 @dataclass(frozen=True)
 class _Taken:
     """What one reader took from all publishers, in the order of taking. started_ns: when the callback of each
-    began; empty if no chain needs it."""
+    began."""
 
     records: Records
     started_ns: Times
 
     @classmethod
-    def of(cls, records: Records, facts: TrialFacts) -> _Taken:
+    def of(cls, records: Records) -> _Taken:
         taken_ns = records["taken_ns"]
         if (taken_ns[1:] < taken_ns[:-1]).any():
             records = records[np.argsort(taken_ns, kind="stable")]
-        return cls(records, started_ns(records) if facts.chains else np.zeros(0, dtype=np.int64))
+        return cls(records, started_ns(records))
 
 
 def _edge_rows(edge: EdgeSpec, table: SentTable, lane: _Taken, facts: TrialFacts) -> EdgeRows:
@@ -144,7 +144,7 @@ def _edge_rows(edge: EdgeSpec, table: SentTable, lane: _Taken, facts: TrialFacts
         payload_bytes=edge.payload_bytes,
         sizes_bytes=edge.sizes_bytes,
         receiver_clock=edge.receiver_clock,
-        started_ns=lane.started_ns[own] if len(lane.started_ns) else lane.started_ns,
+        started_ns=lane.started_ns[own],
         kept=kept,
     )
 
@@ -325,7 +325,7 @@ _NO_CAUSES = (
 )
 _RECEPTION_NS = ("signalled_ns", "woken_ns", "taken_ns", "handled_ns")
 _SENDING_NS = ("intended_ns", "publish_ns", "published_ns")
-_ABSENT_AS_ZERO = ("begun_ns", *_SENDING_NS, *_RECEPTION_NS)
+_ABSENT_AS_ZERO = ("begun_ns", "started_ns", *_SENDING_NS, *_RECEPTION_NS)
 _PROCESSORS = ("cpu_publish", "cpu_published", "cpu_signalled", "cpu_taken")
 
 
@@ -337,7 +337,8 @@ def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) ->
     unknown = rec.CPU_UNKNOWN
     apart, between, shift_ns = _apart(part, taken, table, facts)
     # Values not observed stay 0; without the clocks' offset, nothing is known.
-    reception = {name: np.where(taken[name] != 0, taken[name] - shift_ns, 0) for name in _RECEPTION_NS}
+    received = {name: taken[name] for name in _RECEPTION_NS} | {"started_ns": _queued_until_ns(part)}
+    reception = {name: np.where(times != 0, times - shift_ns, 0) for name, times in received.items()}
     return pl.DataFrame(
         {
             "edge": pl.repeat(part.name, len(part.sent), eager=True),
@@ -362,6 +363,17 @@ def _frame(part: EdgeRows, table: SentTable, resent: Mask, facts: TrialFacts) ->
             "message": part.sent,
         }
     )
+
+
+def _queued_until_ns(part: EdgeRows) -> Times:
+    """When the callback began of each message that waited for those of others; 0 for all others. A chain has
+    parts instead."""
+    queued_ns: Times = np.zeros(len(part.taken), dtype=np.int64)
+    was_taken = np.flatnonzero(part.taken != NOWHERE) if len(part.started_ns) else np.zeros(0, dtype=np.int64)
+    rows = part.taken[was_taken]
+    waited = part.started_ns[rows] > part.received["taken_ns"][rows]
+    queued_ns[was_taken[waited]] = part.started_ns[rows[waited]]
+    return queued_ns
 
 
 def _sizes(part: EdgeRows, sequences: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:

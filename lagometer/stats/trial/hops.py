@@ -12,7 +12,7 @@ import polars as pl
 from lagometer.store.format import ARROW, END_TO_END
 
 COLUMNS = (
-    *("edge", "sequence", "publish_ns", "taken_ns", "handled_ns", "begun_ns"),
+    *("edge", "sequence", "publish_ns", "taken_ns", "handled_ns", "begun_ns", "started_ns"),
     *("cause_stream", "cause_sequence", "causes", "phase", "outcome"),
 )
 KEYS = ("sequence", "publish_ns", "taken_ns")  # of a message on one edge
@@ -21,8 +21,9 @@ COMPARED = 50  # messages to compare to recognise two edges of one stream
 
 @dataclass(frozen=True)
 class Hop:
-    """One message on one edge. begun_ns: when the callback that published it began. handled_ns: when the
-    callback that took it ended. causes: (stream, sequence) of each."""
+    """One message on one edge. begun_ns: when the callback that published it began. started_ns, handled_ns:
+    when the callback that took it began, if it had to wait for others, and ended. causes: (stream, sequence)
+    of each."""
 
     edge: str
     sequence: int
@@ -30,6 +31,7 @@ class Hop:
     taken_ns: int
     handled_ns: int | None
     begun_ns: int | None
+    started_ns: int | None
     causes: tuple[tuple[int, int], ...]
 
     @property
@@ -156,9 +158,9 @@ class Index:
 
 def _hops(rows: pl.DataFrame) -> Iterator[Hop]:
     single = rows.filter(pl.col("edge") != END_TO_END).select(COLUMNS[:-2])
-    for edge, sequence, publish, taken, handled, begun, stream, number, several in single.iter_rows():
+    for edge, sequence, sent, taken, done, begun, started, stream, number, several in single.iter_rows():
         if ARROW not in edge:
             continue
         first_cause = () if stream is None else ((stream, number),)
         causes = tuple((cause["stream"], cause["sequence"]) for cause in several) if several else first_cause
-        yield Hop(edge, sequence, publish, taken, handled, begun, causes)
+        yield Hop(edge, sequence, sent, taken, done, begun, started, causes)

@@ -46,7 +46,7 @@ class EdgeRows:
     sizes_bytes: tuple[int, ...] = ()
     parts: ChainParts | None = None
     receiver_clock: str = ""  # as in the `EdgeSpec` of its last edge
-    # When the callback of each of `received` began; empty if no chain needs it.
+    # When the callback of each of `received` began; empty for a chain.
     started_ns: Times = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     # Calls in the sent table that were made while nobody could answer, and that a server took later.
     kept: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

@@ -37,8 +37,8 @@ OF_RECEIVER = (
 )
 SENDER, RECEIVER = "sender", "receiver"
 # Between two edges; in a bridge between domains or adapters a message is still on its way.
-BRIDGE, COMPUTATION, IDLE = "bridge", "computation", "idle"
-IN_NODE = (BRIDGE, COMPUTATION, IDLE)
+BRIDGE, QUEUE, COMPUTATION, IDLE = "bridge", "callback_queue", "computation", "idle"
+IN_NODE = (BRIDGE, QUEUE, COMPUTATION, IDLE)
 
 Numbers = Mapping[int, int]  # thread ids: from those in records to those on the machine
 
@@ -175,9 +175,10 @@ def _in_nodes(
 
 
 def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
-    """From `taken` until the message it causes is published: `computation`, and `idle` if another callback
-    uses its data; or `bridge`, if the node is one (docs/methodology/chains.md). The rows look like stays in
-    layers, with the edge and sequence of the taken message."""
+    """From `taken` until the message it causes is published: `callback_queue` until its callback begins,
+    `computation`, and `idle` if another callback uses its data; or `bridge`, if the node is one
+    (docs/methodology/chains.md). The rows look like stays in layers, with the edge and sequence of the taken
+    message."""
     text = pl.col("edge").cast(pl.String())
     delivered = samples.filter(pl.col("outcome").cast(pl.String()) == "delivered").with_columns(text)
     first_cause = pl.struct(
@@ -200,7 +201,9 @@ def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
         orient="row",
     )
     taken = delivered.join(ends, on="edge").select(
-        pl.col("edge").alias("taken_edge"), "receiver", "stream", "sequence", "taken_ns", "handled_ns"
+        pl.col("edge").alias("taken_edge"),
+        *("receiver", "stream", "sequence", "taken_ns", "handled_ns"),
+        pl.coalesce("started_ns", "taken_ns").alias("started_ns"),
     )
     published = caused.join(ends.select("edge", "sender"), on="edge")
     pairs = taken.join(
@@ -212,7 +215,7 @@ def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     on_the_way = pairs.join(bridges, on=("taken_edge", "edge"), how="semi", maintain_order="left")
     pairs = pairs.join(bridges, on=("taken_edge", "edge"), how="anti", maintain_order="left")
     waits = (
-        (pl.col("taken_ns") <= pl.col("handled_ns"))
+        (pl.col("started_ns") <= pl.col("handled_ns"))
         & (pl.col("handled_ns") < pl.col("begun_ns"))
         & (pl.col("begun_ns") <= pl.col("publish_ns"))
     ).fill_null(False)
@@ -220,8 +223,9 @@ def in_nodes(samples: pl.DataFrame, facts: TrialFacts) -> pl.DataFrame:
     return pl.concat(
         [
             _stays(on_the_way, BRIDGE, "taken_ns", "publish_ns"),
-            _stays(pairs.filter(~waits), COMPUTATION, "taken_ns", "publish_ns"),
-            _stays(later, COMPUTATION, "taken_ns", "handled_ns"),
+            _stays(pairs, QUEUE, "taken_ns", "started_ns"),
+            _stays(pairs.filter(~waits), COMPUTATION, "started_ns", "publish_ns"),
+            _stays(later, COMPUTATION, "started_ns", "handled_ns"),
             _stays(later, IDLE, "handled_ns", "begun_ns"),
             _stays(later, COMPUTATION, "begun_ns", "publish_ns"),
         ]

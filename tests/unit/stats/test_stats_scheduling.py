@@ -324,6 +324,29 @@ def test_between_two_edges_a_node_computes_and_a_timer_waits() -> None:
     assert sorted(spans) == [("computation", 20, 60), ("computation", 85, 95), ("idle", 70, 85)]
 
 
+def test_of_several_taken_at_once_the_second_waits_for_the_callback_of_the_first() -> None:
+    built = SmallTrial()
+    first, second = built.edge(0, "source", "relay"), built.edge(1, "relay", "sink")
+    for number, (sent_ns, done_ns) in enumerate(((60, 70), (110, 120))):
+        built.send(0, number, BEGIN + number)
+        built.take(first, number, BEGIN + 20, handled_ns=BEGIN + done_ns)
+        built.send(1, number, BEGIN + sent_ns, ((0, number),), callback_ns=sent_ns - 20)
+        built.take(second, number, BEGIN + sent_ns + 30)
+    facts = built.facts({0}, {"sink"})
+    samples = samples_of(built.lanes(), facts)
+    on_first = samples.filter(pl.col("edge").cast(pl.String()) == "source→relay")
+    assert on_first["started_ns"].to_list() == [None, BEGIN + 70]
+    layer = pl.col("layer").cast(pl.String())
+    spans = in_nodes(samples, facts).select(
+        "sequence", layer, pl.col("begin_ns") - BEGIN, pl.col("end_ns") - BEGIN
+    )
+    assert sorted(spans.rows()) == [
+        (0, "computation", 20, 60),
+        (1, "callback_queue", 20, 70),
+        (1, "computation", 70, 110),
+    ]
+
+
 def test_in_a_bridge_a_message_is_on_its_way_and_beside_it_the_node_computes() -> None:
     """It answers on its own side and forwards to the other, of one message."""
     built = SmallTrial()

@@ -84,6 +84,22 @@ def test_until_another_callback_uses_the_data_a_node_is_idle(tmp_path: Path) -> 
     assert sum(means(found).values()) == pytest.approx(found.latency_mean_ns)
 
 
+def test_the_wait_for_the_callbacks_of_other_messages_is_no_computation(tmp_path: Path) -> None:
+    """The call of the relay took others before; a file of an older lagometer does not say so."""
+    directory = write_ways(tmp_path, Made(TRIALS))
+    for trial in range(len(TRIALS)):
+        path = directory / form.SAMPLES / CELL / f"{trial}.parquet"
+        started = pl.when(pl.col("edge").cast(pl.String()) == FIRST).then(pl.col("taken_ns") + 700)
+        pl.read_parquet(path, glob=False).with_columns(started.alias("started_ns")).write_parquet(path)
+    found = only(directory)
+    assert (means(found)["callback_queue"], means(found)["computation"]) == (700, IN_NODE_NS - 700)
+    assert sum(means(found).values()) == pytest.approx(found.latency_mean_ns)
+    for trial in range(len(TRIALS)):
+        path = directory / form.SAMPLES / CELL / f"{trial}.parquet"
+        pl.read_parquet(path, glob=False).drop("started_ns").write_parquet(path)
+    assert means(only(directory))["computation"] == IN_NODE_NS
+
+
 def test_without_a_single_line_they_are_those_of_an_edge(tmp_path: Path) -> None:
     directory = write_ways(tmp_path, Made(TRIALS))
     for trial in range(2):

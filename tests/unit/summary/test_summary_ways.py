@@ -168,6 +168,17 @@ def test_idle_time_is_told_from_computation(tmp_path: Path) -> None:
     assert inside == [("computation", 1_000), ("idle", IN_NODE_NS - 1_500), ("computation", 500)]
 
 
+def test_the_wait_for_other_callbacks_is_told_from_computation(tmp_path: Path) -> None:
+    directory = write_ways(tmp_path, Made([[10_000]], layers=False))
+    path = directory / form.SAMPLES / CELL / "0.parquet"
+    samples = pl.read_parquet(path, glob=False)
+    started = pl.when(pl.col("edge") == FIRST).then(pl.col("taken_ns") + 1_000)
+    samples.with_columns(started.alias("started_ns")).write_parquet(path)
+    (way,) = message_ways(open_campaign(directory), [CELL])[0]
+    inside = [(stay.layer, stay.end_ns - stay.begin_ns) for stay in way.stays[1:-1]]
+    assert inside == [("callback_queue", 1_000), ("computation", IN_NODE_NS - 1_000)]
+
+
 @pytest.mark.parametrize("layers", [True, False])
 def test_a_message_in_a_bridge_is_still_on_its_way(tmp_path: Path, layers: bool) -> None:
     directory = write_ways(tmp_path, Made([[10_000]], layers=layers))
