@@ -11,7 +11,7 @@ The cost of the probes is the same comparison of a trial in which they record in
 and rest otherwise. It may be 3 % of the median latency, or two clock reads for each stamp on a message's way
 if that is more. It is over this limit if the interval of the median (95 %, signs) is.
 
-Each worker has a CPU of its own, and no CPU sleeps (awake.py).
+Each worker has a CPU of its own, and no CPU sleeps (awake.py). nng runs with SCHED_FIFO (`FACTORS`).
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ COST_SHARE = 0.03
 READS_PER_STAMP, STAMPS_PER_LAYER = 2, 2
 RATE_HZ = 200
 OPTIONS: Mapping[str, Mapping[str, str]] = {"fastdds": {"transport": "udp"}}
+# nng's own thread wakes the node's while it still holds a lock that the call that takes needs. A delay before
+# that changes whom the scheduler lets run first, and so how long the call waits for the lock: another layer
+# really becomes shorter. With SCHED_FIFO the thread that runs goes on, with and without the delay.
+FACTORS: Mapping[str, Mapping[str, str]] = {"nng": {"scheduling": "fifo"}}
 DDS_PLACES = ("send_path", "transport", "receiving_thread", "wake", "notify", "take")
 # The layers with code below the probe: (de)serialising is the adapter's own code, and so is everything on a
 # bare socket's path except the system calls. Of a library that is not known here, only the system calls are.
@@ -108,6 +112,7 @@ def carried_out(
             "workload": ["pipeline-2"],
             "rate": [f"{RATE_HZ}Hz"],
             "cpus": ["spread"],
+            **{name: [value] for name, value in FACTORS.get(adapter, {}).items()},
         },
         **more,
     }

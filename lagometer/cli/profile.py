@@ -177,10 +177,13 @@ def _as_json(tables: list[LayerTable], cost: ProbeCost) -> dict[str, Any]:
     edges = [{"edge": table.edge, **layers_as_json(table.figures)} for table in tables]
     first = edges[0] if edges else {"layers": [], "unattributed_share": None}
     of_latency_ns, of_stamps_ns = cost.bounds_ns
+    low_ns, high_ns = cost.interval_ns or (None, None)
     bounds = {
         "probe_cost_bound_of_latency_ns": of_latency_ns,
         "probe_cost_bound_of_stamps_ns": of_stamps_ns,
         "probe_cost_within_bounds": cost.within_bounds,
+        "probe_cost_low_ns": low_ns,
+        "probe_cost_high_ns": high_ns,
     }
     return {**first, **asdict(cost), **bounds, "edges": edges}
 
@@ -203,8 +206,8 @@ def _render_recorder(recorder: ProbeCost, not_recorded: str | None) -> None:
     else:
         share = f" ({recorder.probe_cost_share:+.1%})" if recorder.probe_cost_share else ""
         text = (
-            f"recording the scheduler costs {_signed(recorder.probe_cost_ns)}{share} in addition; its share "
-            "and the kernel's calls are those of trials of their own"
+            f"recording the scheduler costs {_signed(recorder.probe_cost_ns)}{share} in addition"
+            f"{_between(recorder)}; its share and the kernel's calls are those of trials of their own"
         )
     output_console().print(text, markup=False, soft_wrap=True)
 
@@ -249,7 +252,7 @@ def _render(tables: list[LayerTable], shares: list[CellScheduling], cost: ProbeC
         share = f" ({cost.probe_cost_share:+.1%} of the median latency)" if cost.probe_cost_share else ""
         console.print(
             f"\nthe probes cost {_signed(cost.probe_cost_ns)}{share}: median of {cost.pairs} pairs: "
-            f"{differences}",
+            f"{differences}{_between(cost)}",
             soft_wrap=True,
         )
         console.print(
@@ -259,7 +262,7 @@ def _render(tables: list[LayerTable], shares: list[CellScheduling], cost: ProbeC
 
 
 def bounds_line(cost: ProbeCost) -> str:
-    """Says what the probes may cost, and whether they cost more."""
+    """Says what the probes may cost, and whether they cost more, as far as the pairs can tell."""
     from lagometer.units import duration_text
 
     of_latency_ns, of_stamps_ns = cost.bounds_ns
@@ -270,8 +273,17 @@ def bounds_line(cost: ProbeCost) -> str:
         f", or two clock readings ({duration_text(cost.clock_read_ns)} each) for each of "
         f"{cost.stamps_per_message:.1f} stamps, {duration_text(of_stamps_ns)}"
     )
-    verdict = {True: "they do not cost more", False: "they cost more", None: "not judged"}
+    untold = "these pairs can't tell whether they cost more; use more --pairs, on a quieter machine"
+    verdict = {True: "they do not cost more", False: "they cost more", None: untold}
     return f"{text}: {verdict[cost.within_bounds]}"
+
+
+def _between(cost: ProbeCost) -> str:
+    """The interval of a cost, if there are enough pairs for one."""
+    if cost.interval_ns is None:
+        return ""
+    low_ns, high_ns = cost.interval_ns
+    return f" (95 % interval of the median: {_signed(low_ns)} to {_signed(high_ns)})"
 
 
 def _signed(difference_ns: float) -> str:

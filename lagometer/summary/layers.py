@@ -10,6 +10,7 @@ from statistics import median
 import polars as pl
 
 from lagometer.stats.cell.layers import EdgeLayers, edge_layers
+from lagometer.stats.interval.medians import median_interval
 from lagometer.stats.trial.seen_calls import SeenCalls, added
 from lagometer.store.format import ARROW
 from lagometer.store.reader import Campaign
@@ -100,12 +101,20 @@ class ProbeCost:
         return of_latency, of_stamps
 
     @property
+    def interval_ns(self) -> tuple[float, float] | None:
+        """The 95 % interval of the cost; None with too few pairs (fewer than six)."""
+        return median_interval(self.probe_cost_pairs_ns)
+
+    @property
     def within_bounds(self) -> bool | None:
-        """Whether the cost is at most the larger bound; None if anything is not known."""
+        """Whether the whole interval of the cost is at most the larger bound (true) or above it (false). None
+        if the pairs can't tell, or if anything is not known."""
         of_latency_ns, of_stamps_ns = self.bounds_ns
-        if self.probe_cost_ns is None or of_latency_ns is None or of_stamps_ns is None:
+        if self.interval_ns is None or of_latency_ns is None or of_stamps_ns is None:
             return None
-        return self.probe_cost_ns <= max(of_latency_ns, of_stamps_ns)
+        low_ns, high_ns = self.interval_ns
+        bound_ns = max(of_latency_ns, of_stamps_ns)
+        return None if low_ns <= bound_ns < high_ns else high_ns <= bound_ns
 
 
 def probe_cost(pairs: Sequence[tuple[Campaign, Campaign]]) -> ProbeCost:

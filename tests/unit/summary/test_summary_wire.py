@@ -74,6 +74,16 @@ def test_messages_that_are_left_out_at_first_went_over_the_wire_nevertheless() -
     assert (cell.packets_per_message, cell.link_goodput_bytes_per_s) == (2.0, 8000)
 
 
+def test_what_readers_took_in_all_the_phase_is_known_whatever_the_sizes() -> None:
+    """With payloads of their own, bytes do not tell how many messages they were."""
+    given = [{**row, "wire_bytes_per_payload_byte": None, "taken": 40} for row in rows("a", 0, packets=80)]
+    (cell,) = found(given, discard=30)
+    assert cell.packets_per_message == 2.0
+    del given[0]["taken"], given[1]["taken"]
+    (cell,) = found(given, discard=30)
+    assert cell.packets_per_message is None, "a file of an older lagometer can't tell"
+
+
 def test_what_belongs_to_rtps_is_unknown_without_it() -> None:
     (cell,) = found(rows("a", 0, bytes=1500, packets=20, other_bytes=1500))
     assert cell.packets_per_message == 2.0
