@@ -9,9 +9,10 @@ from itertools import pairwise
 
 import polars as pl
 
-from lagometer.stats.cell.categories import BRIDGE, COMPUTATION, IDLE, QUEUE, breakdown, categories, overhead
+from lagometer.stats.cell.categories import breakdown, categories, overhead
 from lagometer.stats.cell.layers import edge_layers
 from lagometer.stats.trial.hops import ends
+from lagometer.stats.trial.scheduling import BRIDGE, COMPUTATION, IDLE, QUEUE
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.errors import CampaignError
 from lagometer.store.facts import ways_through

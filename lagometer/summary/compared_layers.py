@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lagometer.stats.cell.categories import BRIDGE, COMPUTATION, IDLE, QUEUE
 from lagometer.stats.compare.comparable import Comparison
+from lagometer.stats.trial.scheduling import BRIDGE, COMPUTATION, IDLE, QUEUE
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.reader import Campaign
 from lagometer.summary.cell_layers import campaign_layers

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from lagometer.store.format import END_TO_END
@@ -173,11 +174,8 @@ def _what_all_share(reasons: Iterable[str]) -> list[str]:
     shared: dict[str, list[str]] = {}
     for reason in reasons:
         parts = reason.split(JOINED)
-        earlier = shared.get(parts[0], parts)
-        differ = next(
-            (place for place, pair in enumerate(zip(earlier, parts, strict=False)) if len({*pair}) > 1), None
-        )
-        shared[parts[0]] = earlier[: min(len(earlier), len(parts)) if differ is None else differ]
+        pairs = zip(shared.get(parts[0], parts), parts, strict=False)
+        shared[parts[0]] = [part for part, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
     return [JOINED.join(parts) for parts in shared.values()]
 
 

@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lagometer.stats.trial.scheduling import BRIDGE, COMPUTATION, IDLE, QUEUE
 from lagometer.stats.trial.way import UNATTRIBUTED
 
-# Between the edges of a chain: in a bridge, or in any other node: behind the callbacks of messages that the
-# same call took, in its own, and until a callback uses the data.
-BRIDGE, QUEUE, COMPUTATION, IDLE = "bridge", "callback_queue", "computation", "idle"
 COMMON, RMW, DDS = "common", "rmw", "dds"
 NOTIFICATION, BENCHMARKING = "notification", "benchmarking"
 CATEGORIES = (COMMON, RMW, DDS, NOTIFICATION, BENCHMARKING, UNATTRIBUTED)

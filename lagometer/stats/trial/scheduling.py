@@ -36,7 +36,9 @@ OF_RECEIVER = (
     "deserialise",
 )
 SENDER, RECEIVER = "sender", "receiver"
-# Between two edges; in a bridge between domains or adapters a message is still on its way.
+# Between two edges: in a bridge between domains or adapters, where a message is still on its way, or in any
+# other node: behind the callbacks of messages that the same call took, in its own, and until a callback uses
+# the data.
 BRIDGE, QUEUE, COMPUTATION, IDLE = "bridge", "callback_queue", "computation", "idle"
 IN_NODE = (BRIDGE, QUEUE, COMPUTATION, IDLE)
 
