@@ -52,6 +52,7 @@ def write_study(folder: Path, **keys: Any) -> Path:
         "warmup": "100ms",
         "drain": "100ms",
         "discovery_timeout": "10s",
+        "transfer": "off",
         "matrix": {"adapter": "shm", "workload": "pipeline-3", "rate": "10Hz"},
         **keys,
     }

@@ -58,6 +58,18 @@ SPECIAL: dict[str, dict[str, Any]] = {
         },
     },
     "fastdds": {"interoperates_with": ["cyclonedds"]},
+    "zeromq": {
+        "scope": "network",
+        "options": {
+            "transport": {
+                "type": "string",
+                "default": "ipc",
+                "choices": ["ipc", "tcp"],
+                "within_host": ["ipc"],
+                "description": "which",
+            },
+        },
+    },
     "ros2": {
         "abilities": {
             **ABILITIES,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Publishers look for subscribers; a subscriber that comes after they have stopped looking knocks. Each context that
-// publishes has one thread, which sleeps until somebody knocks.
+// publishes has one thread, which sleeps until somebody knocks. Between hosts each context has one, which also listens
+// to the link.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,12 +10,14 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "directory.hpp"
 #include "poll_set.hpp"
 
 namespace lagometer::brokerless {
@@ -22,7 +25,11 @@ namespace lagometer::brokerless {
 class Door {
  public:
   /// `path`: of its socket, within the length limit of a socket's name. `thread_name`: for lists of threads.
-  Door(std::string path, std::string thread_name) : path_(std::move(path)), thread_name_(std::move(thread_name)) {}
+  /// `directory`: null if there is no other host.
+  Door(std::string path, std::string thread_name, std::shared_ptr<rendezvous::Directory> directory)
+      : path_(std::move(path)), thread_name_(std::move(thread_name)), directory_(std::move(directory)) {
+    if (directory_) open();
+  }
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
   ~Door() {
@@ -34,7 +41,8 @@ class Door {
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-  /// Calls `look` whenever somebody has knocked, on the door's thread, until leave(). The first call starts the thread.
+  /// Calls `look` whenever a subscriber has come or gone, on the door's thread, until leave(). The first call starts
+  /// the thread.
   void answer(const void* publisher, std::function<void()> look) {
     const std::scoped_lock lock(mutex_);
     if (!thread_.joinable()) open();
@@ -76,15 +84,17 @@ class Door {
     const sockaddr_un address = to_address(path_);
     if (bind(socket_.get(), to_plain(address), sizeof address) != 0) throw_system_error("binding " + path_);
     set_.watch(socket_.get());
+    if (directory_) {
+      for (const int heard : directory_->descriptors()) set_.watch(heard);
+    }
     thread_ = std::thread([this] { serve(); });
   }
 
   void serve() noexcept {
     host->thread_begin(host->self, LAGOMETER_ROLE_OTHER, to_c(thread_name_));
     while (set_.wait(std::numeric_limits<int64_t>::max()) == PollSet::Woken::readable) {
-      std::array<char, 1> knock{};
-      while (recv(socket_.get(), knock.data(), knock.size(), MSG_DONTWAIT) >= 0) {
-      }
+      const bool knocked = anyone_knocked();
+      if (!anything_heard() && !knocked) continue;
       const std::scoped_lock lock(mutex_);
       for (const auto& [publisher, look] : publishers_) {
         guarded([&look = look] {
@@ -96,8 +106,27 @@ class Door {
     host->thread_end(host->self);
   }
 
+  bool anyone_knocked() noexcept {
+    bool knocked = false;
+    std::array<char, 1> knock{};
+    while (recv(socket_.get(), knock.data(), knock.size(), MSG_DONTWAIT) >= 0) knocked = true;
+    return knocked;
+  }
+
+  bool anything_heard() noexcept {
+    bool changed = false;
+    if (directory_) {
+      guarded([this, &changed] {
+        changed = directory_->serve();
+        return LAGOMETER_OK;
+      });
+    }
+    return changed;
+  }
+
   std::string path_;
   std::string thread_name_;
+  std::shared_ptr<rendezvous::Directory> directory_;
   Descriptor socket_;
   PollSet set_;
   std::mutex mutex_;  // held while the list changes, and while its publishers look

@@ -23,10 +23,10 @@ class Options {
     if (!left_.is_object()) throw Error(LAGOMETER_INVALID, adapter_ + ": options are not a JSON object");
   }
 
-  /// One of these words; the first if not given.
-  std::string word(const std::string& key, std::initializer_list<std::string_view> valid) {
+  /// One of these words; nothing if not given.
+  std::optional<std::string> word(const std::string& key, std::initializer_list<std::string_view> valid) {
     const nlohmann::json given = remove(key);
-    if (given.is_null()) return std::string(*valid.begin());
+    if (given.is_null()) return std::nullopt;
     std::string all;
     for (const std::string_view each : valid) {
       if (given == each) return std::string(each);

@@ -26,12 +26,12 @@ class Subscribers {
   void look(Connect&& connect, Disconnect&& disconnect) {
     const std::scoped_lock lock(mutex_);
     std::erase_if(connected_, [&](Connected& each) {
-      if (rendezvous::locked_by_other(each.announcement.get())) return false;
+      if (meeting_.present(endpoint_.topic, each.name, each.announcement)) return false;
       disconnect(each.link);
       return true;
     });
     const auto known = [this](const std::string& name) { return knows(name); };
-    for (auto& found : rendezvous::scan(meeting_.topic_folder(endpoint_.topic), known)) {
+    for (auto& found : meeting_.subscribers(endpoint_.topic, known)) {
       std::string why = endpoint_.mismatch(found.facts);
       if (why.empty()) why = meeting_.unreachable(found.facts);
       if (!why.empty()) {
@@ -47,8 +47,9 @@ class Subscribers {
   /// Whether one of those that were found is still there. [thread: any]
   [[nodiscard]] bool anyone() {
     const std::scoped_lock lock(mutex_);
-    return std::any_of(connected_.begin(), connected_.end(),
-                       [](const Connected& each) { return rendezvous::locked_by_other(each.announcement.get()); });
+    return std::any_of(connected_.begin(), connected_.end(), [this](const Connected& each) {
+      return meeting_.present(endpoint_.topic, each.name, each.announcement);
+    });
   }
 
  private:

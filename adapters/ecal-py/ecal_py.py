@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eclipse eCAL through its Python package `eclipse-ecal`, on one host; README.md lists its limits."""
+"""Eclipse eCAL through its Python package `eclipse-ecal`; README.md lists its limits."""
 
 # long file: an adapter in Python is one module, and this one has topics and services
 
@@ -9,11 +9,13 @@ import contextlib
 import importlib.metadata
 import ipaddress
 import json
+import os
 import socket
 import threading
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ecal import nanobind_core
@@ -81,10 +83,13 @@ class _Settings(NamedTuple):
     transport: str
     registration: str
     values: Mapping[str, Any]
+    between_hosts: bool = False
 
     def configuration(self, runtime_directory: str) -> Any:
-        """The vendor's defaults plus the settings: no ecal.yaml is read."""
-        configuration = nanobind_core.Configuration()
+        """The vendor's defaults plus the settings: no ecal.yaml is read, except our own between hosts."""
+        configuration = (
+            _network_mode(runtime_directory) if self.between_hosts else nanobind_core.Configuration()
+        )
         for place, value in self.values.items():
             _set(configuration, place, value)
         if self.transport != "shm":
@@ -145,6 +150,9 @@ class EcalContext:
 
     def __init__(self, configuration: ContextConfiguration) -> None:
         settings = _settings(configuration.profile, configuration.options)
+        if "address" in configuration.network:
+            settings = settings._replace(between_hosts=True)
+            _refuse_within_host(settings)
         if configuration.domain != 0:
             raise AdapterError(
                 f"{NAME}: eCAL has no domains within a process; leave it 0, not {configuration.domain}"
@@ -152,7 +160,9 @@ class EcalContext:
         if settings.transport == "tcp" and configuration.network.get("loopback"):
             _refuse_host_name_elsewhere()
         _library.open(settings, configuration)
-        self._transport = settings.transport
+        self._ways = [TRANSPORTS[settings.transport]]
+        if settings.between_hosts and settings.transport == "shm":
+            self._ways.append(TRANSPORTS["udp"])  # to the other hosts
         self._readers: list[_Receiver[Any]] = []
         self._writers: list[EcalWriter] = []
 
@@ -212,11 +222,10 @@ class EcalContext:
             inner[last] = setting["value"]
         if layers != usual_layers:
             settings["layers"] = {"value": layers, "default": usual_layers}
-        way = [TRANSPORTS[self._transport]]
         return {
             "settings": settings,
             "paste": [{"file": "ecal.yaml", "text": json.dumps(nested, indent=2)}],
-            "transport": {"within_process": way, "between_processes": way},
+            "transport": {"within_process": self._ways, "between_processes": self._ways},
         }
 
     def close(self) -> None:
@@ -526,6 +535,22 @@ def _refuse_host_name_elsewhere() -> None:
             f"{NAME}: transport tcp: eCAL connects to the host name {name}, which is {address}: that "
             "is not on the loopback; name it there in /etc/hosts, or use shm or udp"
         )
+
+
+def _refuse_within_host(settings: _Settings) -> None:
+    if settings.transport == "tcp":
+        raise AdapterError(
+            f"{NAME}: transport tcp connects to host names, which other hosts may not know; use shm or udp"
+        )
+    if settings.registration != "udp":
+        raise AdapterError(f"{NAME}: registration {settings.registration} reaches no other host; use udp")
+
+
+def _network_mode(runtime_directory: str) -> Any:
+    """The vendor's defaults in mode `network`, which only a file can ask for."""
+    Path(runtime_directory, "ecal.yaml").write_text("communication_mode: network\n")
+    os.environ["ECAL_DATA"] = runtime_directory
+    return nanobind_core.init.get_configuration()
 
 
 def _get(configuration: Any, place: str) -> Any:

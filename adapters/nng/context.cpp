@@ -14,7 +14,7 @@ Choices::Choices(std::string_view text) {
 Context::Context(const lagometer_context_config& config)
     : choices_(view(config.options)),
       meeting_(abilities, config, choices_.transport, "0"),
-      door_(meeting_.new_socket_path("knock"), "nng-meet " + std::string(view(config.name))) {
+      door_(meeting_.new_socket_path("knock"), "nng-meet " + std::string(view(config.name)), meeting_.directory()) {
   if (config.security.size != 0) throw Error(LAGOMETER_UNSUPPORTED, "nng: this adapter sets up no security");
   // nng sets no socket buffers, so both profiles are the same; this only rejects unknown ones.
   static_cast<void>(floor::matched_profile(abilities.adapter, view(config.profile)));
@@ -22,7 +22,7 @@ Context::Context(const lagometer_context_config& config)
 
 std::string Context::describe() const {
   nlohmann::json result = floor::describe_context(abilities);
-  result["settings"]["transport"] = {{"value", choices_.transport}, {"default", nullptr}};
+  result["settings"]["transport"] = {{"value", meeting_.transport()}, {"default", nullptr}};
   result["transport"] = meeting_.claim();
   return result.dump();
 }

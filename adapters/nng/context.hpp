@@ -28,7 +28,7 @@ inline constexpr int queue_messages_max = 8192;  // nng's own limit for NNG_OPT_
 /// The options of a plan, checked. Errors: an option is unknown or out of bounds.
 struct Choices {
   explicit Choices(std::string_view text);
-  std::string transport;
+  std::optional<std::string> transport;
   std::optional<int> send_buffer_messages, receive_buffer_messages;
 };
 

@@ -50,7 +50,7 @@ void Reader::enable() {
   if (listener_) listener_->start();
   if (kind_ == Kind::client) return;  // its writer looks for the server
   const std::string address = socket_->listen(context_.meeting().new_address());
-  announcement_.emplace(context_.meeting().topic_folder(endpoint_.topic), context_.meeting().facts(endpoint_, address));
+  announcement_ = context_.meeting().announce(endpoint_.topic, context_.meeting().facts(endpoint_, address));
   context_.meeting().knock(endpoint_.topic);
 }
 

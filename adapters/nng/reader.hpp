@@ -49,7 +49,7 @@ class Reader {
   std::string description_;
   std::array<Message, 16> places_;  // messages taken and not released
   std::optional<Listener> listener_;
-  std::optional<rendezvous::Announcement> announcement_;
+  std::shared_ptr<void> announcement_;
 };
 
 }  // namespace lagometer::nng

@@ -47,7 +47,7 @@ Writer::Writer(Node& node, const lagometer_endpoint_config& config, Kind kind, s
   }
   description_ = socket_->describe();
   const int queue = socket_->number(NNG_OPT_SENDBUF, "NNG_OPT_SENDBUF");
-  going_ns_ = to_going_ns(context_.choices().transport, endpoint_.type.bytes_max, queue);
+  going_ns_ = to_going_ns(context_.meeting().transport(), endpoint_.type.bytes_max, queue);
 }
 
 Writer::~Writer() {
@@ -121,7 +121,10 @@ void Writer::counters(lagometer_counters& out) const noexcept {
 }
 
 void Writer::matched(lagometer_matched& out) {
-  if (kind_ != Kind::server) look();
+  if (kind_ != Kind::server) {
+    context_.meeting().ask(endpoint_.topic);
+    look();
+  }
   out.count = socket_->connections();
   out.exact = 0;
 }

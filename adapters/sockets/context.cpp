@@ -35,13 +35,11 @@ Context::Context(const lagometer_context_config& config)
   if (floor::matched_profile(abilities.adapter, view(config.profile))) buffer_bytes_ = matched_buffer_bytes;
   buffer_bytes_ = floor::parse_options(abilities.adapter, view(config.options), {buffer_option})
                       .value(std::string(buffer_option), buffer_bytes_);
-  if (!abilities.between_hosts || view(config.network).empty()) return;
-  const auto network = nlohmann::json::parse(view(config.network));
-  if (!network.contains("address")) return;
-  link_ = network.at("address").get<std::string>();
-  const nlohmann::json place{
-      {"trial", network.value("trial", "")}, {"adapter", std::string(abilities.adapter)}, {"domain", config.domain}};
-  directory_ = std::make_shared<Directory>(link_, place, served_set());
+  if (!abilities.between_hosts) return;
+  const rendezvous::Link link(config);
+  if (link.address.empty()) return;
+  link_ = link.address;
+  answering_ = std::make_shared<Answering>(link_, link.place(abilities.adapter, config.domain), served_set());
 }
 
 Context::~Context() {
@@ -55,9 +53,9 @@ std::filesystem::path Context::topic_folder(std::string_view topic) const {
 }
 
 Announced Context::announce(const std::string& topic, const nlohmann::json& facts) {
-  if (!directory_) return std::make_shared<rendezvous::Announcement>(topic_folder(topic), facts);
-  const uint32_t entry = directory_->add(topic, facts);
-  return {nullptr, [directory = directory_, entry](void*) { directory->remove(entry); }};
+  if (!answering_) return std::make_shared<rendezvous::Announcement>(topic_folder(topic), facts);
+  const uint32_t entry = answering_->add(topic, facts);
+  return {nullptr, [answering = answering_, entry](void*) { answering->remove(entry); }};
 }
 
 BufferSizes Context::size_buffers(int socket) const {

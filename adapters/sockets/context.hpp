@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "directory.hpp"
+#include "answering.hpp"
 #include "epoll_set.hpp"
 #include "floor.hpp"
 #include "internet.hpp"
@@ -42,14 +42,14 @@ class Context {
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
   [[nodiscard]] std::filesystem::path topic_folder(std::string_view topic) const;
   /// The local end of this host's sockets: on the link to other hosts, or on the loopback; the kernel chooses the port.
-  [[nodiscard]] sockaddr_in own_end() const { return end_at(link_.empty() ? loopback : link_, 0); }
+  [[nodiscard]] sockaddr_in own_end() const { return internet::end_at(link_.empty() ? internet::loopback : link_, 0); }
 
   Announced announce(const std::string& topic, const nlohmann::json& facts);
   /// The subscribers of a topic whose name `known` does not accept.
   template <typename Known>
   std::vector<rendezvous::Found> look_for(const std::string& topic, Known&& known) {
-    if (!directory_) return rendezvous::scan(topic_folder(topic), known);
-    std::vector<rendezvous::Found> result = directory_->look_for(topic);
+    if (!answering_) return rendezvous::scan(topic_folder(topic), known);
+    std::vector<rendezvous::Found> result = answering_->look_for(topic);
     std::erase_if(result, [&known](const rendezvous::Found& found) { return known(found.name); });
     return result;
   }
@@ -70,7 +70,7 @@ class Context {
   std::mutex start_mutex_;
   std::shared_ptr<EpollSet> set_;
   std::thread thread_;
-  std::shared_ptr<Directory> directory_;  // if there are other hosts
+  std::shared_ptr<Answering> answering_;  // if there are other hosts
 };
 
 using Node = PlainNode<Context>;

@@ -34,9 +34,9 @@ Listening bind_stream(const Context& context) {
   socklen_t size = sizeof address;
   if (!result.socket.valid() || bind(result.socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
       getsockname(result.socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw_system_error("binding a TCP socket to " + text_of(context.own_end()));
+    throw_system_error("binding a TCP socket to " + internet::text_of(context.own_end()));
   }
-  result.address = text_of(address);
+  result.address = internet::text_of(address);
   return result;
 }
 
@@ -49,7 +49,7 @@ Descriptor connect_stream(const Context& context, const std::string& address, Bu
     throw_system_error("setting TCP_NODELAY");
   const timeval limit{.tv_sec = 1, .tv_usec = 0};  // limits connecting; sending never blocks in the kernel
   setsockopt(result.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  const sockaddr_in peer = end_from(address);
+  const sockaddr_in peer = internet::end_from(address);
   if (connect(result.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) result.reset();
   return result;
 }

@@ -38,7 +38,7 @@ void DatagramReader::enable() {
   socklen_t size = sizeof address;
   if (bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
       getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw_system_error("binding a UDP socket to " + text_of(context_.own_end()));
+    throw_system_error("binding a UDP socket to " + internet::text_of(context_.own_end()));
   }
   if (endpoint_.dispatch == LAGOMETER_DISPATCH_LISTENER) {
     set_ = context_.served_set();
@@ -47,7 +47,7 @@ void DatagramReader::enable() {
   enabled_.store(true, std::memory_order_release);
   if (set_) set_->watch(socket_.get(), slot_, 0);
   auto facts = endpoint_.facts();
-  facts["address"] = text_of(address);
+  facts["address"] = internet::text_of(address);
   announcement_ = context_.announce(endpoint_.topic, facts);
 }
 

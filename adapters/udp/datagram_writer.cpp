@@ -43,7 +43,7 @@ void DatagramWriter::matched(lagometer_matched& out) {
     if (!connection.socket.valid()) throw_system_error("making a UDP socket");
     connection.default_sizes = context_.size_buffers(connection.socket.get());
     const auto address = facts.at("address").get<std::string>();
-    const sockaddr_in peer = end_from(address);
+    const sockaddr_in peer = internet::end_from(address);
     if (connect(connection.socket.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) {
       throw_system_error("connecting a UDP socket to " + address);
     }

@@ -21,24 +21,24 @@ Choices::Choices(std::string_view text) {
   receive_hwm = options.integer("receive_hwm", 0, hwm_max);
   socket_buffer_bytes = options.integer("socket_buffer_bytes", 1, buffer_bytes_max);
   options.end();
-  if (socket_buffer_bytes && transport != "tcp")
-    throw Error(LAGOMETER_INVALID, "zeromq: socket_buffer_bytes acts on TCP alone, and the transport is " + transport +
-                                       ": leave it out, or set transport: tcp");
 }
 
 Context::Context(const lagometer_context_config& config)
     : choices_(view(config.options)),
       meeting_(abilities, config, choices_.transport, "*"),
-      door_(meeting_.new_socket_path("knock"), "zeromq-meet " + std::string(view(config.name))),
+      door_(meeting_.new_socket_path("knock"), "zeromq-meet " + std::string(view(config.name)), meeting_.directory()),
       library_(Library::open(choices_.io_threads)) {
   if (config.security.size != 0) throw Error(LAGOMETER_UNSUPPORTED, "zeromq: this adapter sets up no security");
   const bool matched = floor::matched_profile(abilities.adapter, view(config.profile));
+  if (choices_.socket_buffer_bytes && meeting_.transport() != "tcp")
+    throw Error(LAGOMETER_INVALID, "zeromq: socket_buffer_bytes acts on TCP alone, and the transport is " +
+                                       meeting_.transport() + ": leave it out, or set transport: tcp");
   if (matched && !choices_.socket_buffer_bytes) choices_.socket_buffer_bytes = matched_buffer_bytes;
 }
 
 std::string Context::describe() const {
   brokerless::Settings settings;
-  settings.put("transport", choices_.transport, nullptr, "");
+  settings.put("transport", meeting_.transport(), nullptr, "");
   settings.put("ZMQ_IO_THREADS", choices_.io_threads, io_threads_default,
                "zmq_ctx_set(context, ZMQ_IO_THREADS, " + std::to_string(choices_.io_threads) + ");");
   nlohmann::json result = settings.describe("a C program, after zmq_ctx_new()");

@@ -19,7 +19,7 @@ inline constexpr brokerless::Abilities abilities{
 /// The options of a plan, checked. Errors: an option is unknown or out of bounds.
 struct Choices {
   explicit Choices(std::string_view text);
-  std::string transport;
+  std::optional<std::string> transport;
   int io_threads;
   std::optional<int> send_hwm, receive_hwm, socket_buffer_bytes;
 };

@@ -36,7 +36,7 @@ void Reader::configure() {
   const Choices& choices = context_.choices();
   const auto high_water_mark = choices.receive_hwm ? choices.receive_hwm : endpoint_.depth_asked;
   if (high_water_mark) socket_->set(ZMQ_RCVHWM, "ZMQ_RCVHWM", *high_water_mark);
-  if (choices.socket_buffer_bytes && choices.transport == "tcp")
+  if (choices.socket_buffer_bytes && context_.meeting().transport() == "tcp")
     socket_->set(ZMQ_RCVBUF, "ZMQ_RCVBUF", *choices.socket_buffer_bytes);
 }
 
@@ -55,8 +55,7 @@ void Reader::enable() {
     throw_zmq_error("asking for the address");
   constexpr std::string_view ipc = "ipc://";
   if (std::string_view(address.data()).starts_with(ipc)) socket_file_ = address.data() + ipc.size();
-  announcement_.emplace(context_.meeting().topic_folder(endpoint_.topic),
-                        context_.meeting().facts(endpoint_, address.data()));
+  announcement_ = context_.meeting().announce(endpoint_.topic, context_.meeting().facts(endpoint_, address.data()));
   context_.meeting().knock(endpoint_.topic);
 }
 

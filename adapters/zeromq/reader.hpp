@@ -63,7 +63,7 @@ class Reader {
   std::string description_;
   std::array<Place, places> places_;  // for messages taken and not released
   std::string socket_file_;           // for transport ipc
-  std::optional<rendezvous::Announcement> announcement_;
+  std::shared_ptr<void> announcement_;
 };
 
 }  // namespace lagometer::zeromq

@@ -57,7 +57,7 @@ void Writer::configure() {
   const Choices& choices = context_.choices();
   const auto high_water_mark = choices.send_hwm ? choices.send_hwm : endpoint_.depth_asked;
   if (high_water_mark) socket_->set(ZMQ_SNDHWM, "ZMQ_SNDHWM", *high_water_mark);
-  if (choices.socket_buffer_bytes && choices.transport == "tcp")
+  if (choices.socket_buffer_bytes && context_.meeting().transport() == "tcp")
     socket_->set(ZMQ_SNDBUF, "ZMQ_SNDBUF", *choices.socket_buffer_bytes);
   // Otherwise a connecting publisher keeps a queue for a subscriber that is gone, and waits until it has room.
   socket_->set(ZMQ_IMMEDIATE, "ZMQ_IMMEDIATE", 1);
@@ -158,7 +158,9 @@ bool Writer::send(int flags) {
 void Writer::matched(lagometer_matched& out) {
   out.count = 0;
   out.exact = 2;  // a socket does not know who is at its other ends
-  if (kind_ != Kind::server) look();
+  if (kind_ == Kind::server) return;
+  context_.meeting().ask(endpoint_.topic);
+  look();
 }
 
 void Writer::look() {

@@ -105,6 +105,7 @@ def study_of_one_cell(name: str, options: Mapping[str, Any], **more: str) -> dic
         "name": f"{name}-" + adapter.replace("+", "-"),  # a study's name must not contain a plus
         "duration": options["duration"],
         "warmup": options["warmup"],
+        "transfer": "off",
         "matrix": {
             "adapter": adapter,
             **{factor: value for factor in FACTORS if (value := factors.get(factor)) is not None},

@@ -118,6 +118,7 @@ def _trial(
             "discovery_timeout": "10s" if hosts else "20s",
             "trials": "1",
             "machine_floor": "off",
+            "transfer": "off",
             "matrix": {
                 "adapter": subject.name,
                 **load,

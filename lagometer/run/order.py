@@ -56,6 +56,7 @@ def control_cell(
         warmup_ns=min(study.warmup_ns, CONTROL_DURATION_MAX_NS),
         warmup_max_ns=None,
         discard=0,
+        transfer=False,
     )
     expansion = expand(alone, adapters)
     # Of a variant that sets nothing for its adapter the last one is the plain cell, with the reason itself.

@@ -329,9 +329,10 @@ def _link(cell: Cell, measure_ns: int, surroundings: Surroundings) -> Iterator[s
     for name in cell.adapters:
         if surroundings.adapters[name].sidecar.scope != "network":
             yield f"nothing crosses link '{cell.factors.link}': {name} does not use the network"
-        for key, value in cell.options.get(name, {}).items():
-            option = surroundings.adapters[name].sidecar.options.get(key)
-            if option is not None and value in option.within_host:
+        given = cell.options.get(name, {})
+        for key, option in surroundings.adapters[name].sidecar.options.items():
+            value = given.get(key, option.default)
+            if value in option.within_host:
                 yield f"nothing crosses link '{cell.factors.link}': {name} with {key} {value} does not use it"
 
 

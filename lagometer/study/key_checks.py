@@ -8,13 +8,8 @@ from typing import Any
 
 from lagometer import units
 from lagometer.study.document import Entries, Scalar, Tree
-from lagometer.study.schema import (
-    ADAPTIVE_TRIALS_MIN,
-    TRIALS_MAX,
-    TRIES_PER_VALID,
-    WARMUP_AUTO,
-    parse_warmup_ns,
-)
+from lagometer.study.schema import ADAPTIVE_TRIALS_MIN, TRIALS_MAX, TRIES_PER_VALID
+from lagometer.study.schema_values import WARMUP_AUTO, parse_warmup_ns
 from lagometer.study.values import Problems, parsed, single
 
 

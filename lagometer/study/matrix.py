@@ -28,6 +28,7 @@ from lagometer.study.schema import Study
 from lagometer.study.sidecar import Option, OptionValue
 from lagometer.study.surroundings import Surroundings
 from lagometer.study.traffic import TOPIC_FIELDS, TopicSettings, Traffic, traffic_of
+from lagometer.study.transfer import TRANSFER, transfers, without_extras
 from lagometer.study.values import closest, listed_twice, nearest
 from lagometer.study.variants import NONE, PLAIN, Options
 from lagometer.study.way_out import way_out
@@ -130,8 +131,36 @@ def _expand(
             excluded.append(Excluded(cell.id, "; ".join(cell_reasons), alternatives))
         else:
             cells.append(cell)
+    for cell in _transfers(study, cells, adapters):
+        graph = study.graphs[cell.factors.workload]
+        why = left_out.why(cell.id) or "; ".join(
+            reasons(cell, graph, study.warmup_ns, study.duration_ns, surroundings)
+        )
+        if why:
+            excluded.append(Excluded(cell.id, f"a transfer beside other cells: {why}"))
+        else:
+            cells.append(cell)
     left_out.check()
     return Expansion(tuple(cells), tuple(excluded))
+
+
+def _transfers(study: Study, cells: Sequence[Cell], adapters: Mapping[str, Adapter]) -> Iterator[Cell]:
+    """Plain TCP of the same bytes, once for each work that crosses a network."""
+    if not study.transfer or TRANSFER not in adapters:
+        return
+    for cell, point in transfers(tuple(cells), study.matrix, study.hosts):
+        values = {name: getattr(point, FACTORS_BY_NAME[name].field) for name in study.matrix}
+        graph = without_extras(cell.graph)
+        yield replace(
+            cell,
+            id=cell_id(values),
+            factors=point,
+            graph=graph,
+            traffic=_traffic(graph, point, study.seed),
+            options=_as_declared(study.options, adapters),
+            environment=PLAIN.environment,
+            bridge=None,
+        )
 
 
 def select(cells: Iterable[Cell], select_globs: Sequence[str], skip_globs: Sequence[str]) -> tuple[Cell, ...]:

@@ -23,6 +23,7 @@ PART_KEYS = (
     "scheduler",
     "resources",
     "capture",
+    "transfer",
     "needs",
     "discovery_timeout",
     "priority",

@@ -11,17 +11,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lagometer import units
 from lagometer.study.cell import Cell
 from lagometer.study.graph import Graph
 from lagometer.study.hosts import Host
 from lagometer.study.links import Link
 from lagometer.study.load_shape import ContentFile
 from lagometer.study.schedule import Recording
+from lagometer.study.schema_values import (
+    DAY_NS,
+    HOUR_NS,
+    TEXT_SCHEMA,
+    TIME_SCHEMA,
+    WARMUP_BOUNDS_SCHEMA,
+    count_between,
+    duration_between,
+    parse_discovery_ns,
+    parse_precision,
+    parse_resources,
+    parse_switch,
+    parse_warmup_ns,
+    unless_told,
+    whole_schema,
+)
 from lagometer.study.sidecar import OptionValue
 from lagometer.study.values import name_parser, text_parser, word_parser
 from lagometer.study.variants import Variant
-from lagometer.units import UnitError
 
 CELLS_MAX = 100_000
 TRIALS_MAX = 100_000
@@ -29,9 +43,6 @@ TRIES_PER_VALID = 3  # of `trials_valid`, without a `trials_max`
 ADAPTIVE_TRIALS_MIN = 6  # fewer say too little about the spread between trials to base a decision on
 DISCARD_MAX = 1_000_000_000
 DEADLINE_K, DEADLINE_K_MAX = 10, 1_000_000
-PRECISION_MIN, PRECISION_MAX = 0.001, 0.5
-HOUR_NS = 3600 * 10**9
-DAY_NS = 24 * HOUR_NS
 # Measured on two CPUs: 100 processes of Cyclone DDS took 13.5 s to match, of Fast DDS 27.8 s.
 DISCOVERY_NS_MIN = 10 * 10**9
 DISCOVERY_NS_PER_PARTICIPANT = 500_000_000
@@ -88,6 +99,7 @@ class Study:
     scheduler: bool = False  # records the kernel's scheduler, where that is allowed
     resources: str = "on"  # what processes cost: `off`, `on`, `counters`: with the processor's counters
     capture: bool = False  # copies every packet of a trial into a file
+    transfer: bool = True  # plain TCP of the same bytes beside each cell that crosses a network
     machine_floor_ns: int | None = None  # how long to measure it; 0: not at all, None: the campaign decides
     recordings: Mapping[str, Recording] = field(default_factory=dict)
     contents: Mapping[str, ContentFile] = field(default_factory=dict)
@@ -161,6 +173,7 @@ class Study:
             "scheduler": self.scheduler,
             "resources": self.resources,
             "capture": self.capture,
+            "transfer": self.transfer,
             "needs": self.needs,
             "machine_floor_ns": self.machine_floor_ns,
             "control": dict(self.control) if self.control is not None else None,
@@ -197,93 +210,16 @@ class TopLevelKey:
     absent: object = ""
 
 
-def _duration(minimum_ns: int, maximum_ns: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        duration_ns = units.parse_duration_ns(text)
-        if not minimum_ns <= duration_ns <= maximum_ns:
-            longest = f"{maximum_ns // HOUR_NS}h"
-            raise UnitError(f"'{text}' is not between {units.format_duration(minimum_ns)} and {longest}")
-        return duration_ns
-
-    return parse
-
-
-def _count(minimum: int, maximum: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        number = units.parse_count(text)
-        if not minimum <= number <= maximum:
-            raise UnitError(f"'{text}' is not between {minimum} and {maximum}")
-        return number
-
-    return parse
-
-
-def _precision(text: str) -> float:
-    share = units.parse_share(text)
-    if not PRECISION_MIN <= share <= PRECISION_MAX:
-        between = f"{units.format_share(PRECISION_MIN)} and {units.format_share(PRECISION_MAX)}"
-        raise UnitError(f"'{text}' is not between {between}")
-    return share
-
-
-def _switch(text: str) -> bool:
-    words = {"on": True, "true": True, "off": False, "false": False}
-    if text not in words:
-        raise UnitError(f"'{text}' is neither on nor off")
-    return words[text]
-
-
-def _resources(text: str) -> str:
-    words = {"on": "on", "true": "on", "off": "off", "false": "off", "counters": "counters"}
-    if text not in words:
-        raise UnitError(f"'{text}' is neither on nor off nor counters")
-    return words[text]
-
-
-def _unless_told(parse: Callable[[str], int]) -> Callable[[str], int | None]:
-    """A time, 0 for `off`, None for `auto`."""
-
-    def parse_or_word(text: str) -> int | None:
-        return {"auto": None, "off": 0}[text] if text in ("auto", "off") else parse(text)
-
-    return parse_or_word
-
-
-def _discovery(text: str) -> int | None:
-    """A time, None for `auto`."""
-    return None if text == "auto" else _duration(1_000_000, HOUR_NS)(text)
-
-
-_TEXT = {"type": "string"}
-_TIME = {"type": ["string", "integer"]}
-
-
-def _whole(minimum: int, maximum: int) -> Mapping[str, object]:
-    return {"type": "integer", "minimum": minimum, "maximum": maximum}
-
-
-# `auto`: the steady state is searched from this time on, and no later than half of the measure phase.
-WARMUP_AUTO = "auto"
-WARMUP_AUTO_NS = 100_000_000
-_WARMUP_BOUNDS = {
-    "type": "object",
-    "properties": {"min": _TIME, "max": _TIME},
-    "required": ["min", "max"],
-    "additionalProperties": False,
-}
-
-
-def parse_warmup_ns(text: str) -> int:
-    """A time of warm-up, or `auto` for the time from which the steady state is searched. Raises
-    UnitError."""
-    return WARMUP_AUTO_NS if text == WARMUP_AUTO else _duration(0, HOUR_NS)(text)
-
-
 TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
-    TopLevelKey("name", "name", name_parser("a study"), None, "the study's name", _TEXT),
-    TopLevelKey("description", "description", text_parser, "", "what the study should find out", _TEXT),
+    TopLevelKey("name", "name", name_parser("a study"), None, "the study's name", TEXT_SCHEMA),
+    TopLevelKey("description", "description", text_parser, "", "what the study should find out", TEXT_SCHEMA),
     TopLevelKey(
-        "duration", "duration_ns", _duration(1_000_000, DAY_NS), "2s", "measure phase of one trial", _TIME
+        "duration",
+        "duration_ns",
+        duration_between(1_000_000, DAY_NS),
+        "2s",
+        "measure phase of one trial",
+        TIME_SCHEMA,
     ),
     TopLevelKey(
         "warmup",
@@ -291,40 +227,45 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         parse_warmup_ns,
         "300ms",
         "sent before measuring, not counted: a time; `auto` or `{min: …, max: …}`: with a steady-state test",
-        {"anyOf": [_TIME, _WARMUP_BOUNDS]},
+        {"anyOf": [TIME_SCHEMA, WARMUP_BOUNDS_SCHEMA]},
     ),
     TopLevelKey(
         "discard",
         "discard",
-        _count(0, DISCARD_MAX),
+        count_between(0, DISCARD_MAX),
         "0",
         "first messages of each edge's measure phase that are not counted either",
-        _whole(0, DISCARD_MAX),
+        whole_schema(0, DISCARD_MAX),
     ),
     TopLevelKey(
         "drain",
         "drain_ns",
-        _duration(0, HOUR_NS),
+        duration_between(0, HOUR_NS),
         "200ms",
         "wait after measuring for messages under way",
-        _TIME,
+        TIME_SCHEMA,
     ),
     TopLevelKey(
-        "trials", "trials", _count(1, TRIALS_MAX), "1", "executions of each cell", _whole(1, TRIALS_MAX)
+        "trials",
+        "trials",
+        count_between(1, TRIALS_MAX),
+        "1",
+        "executions of each cell",
+        whole_schema(1, TRIALS_MAX),
     ),
     TopLevelKey(
         "trials_valid",
         "trials_valid",
-        _count(1, TRIALS_MAX),
+        count_between(1, TRIALS_MAX),
         "",
         "instead of `trials`: a cell gets trials until so many are valid, up to `trials_max`",
-        _whole(1, TRIALS_MAX),
+        whole_schema(1, TRIALS_MAX),
         absent=None,
     ),
     TopLevelKey(
         "precision",
         "precision",
-        _precision,
+        parse_precision,
         "",
         "half-width of the interval of p50 over p50, like 5%: a cell gets as many trials as that takes",
         {"type": "string", "pattern": "^[0-9.]+ *%$"},
@@ -333,45 +274,45 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
     TopLevelKey(
         "trials_min",
         "trials_min",
-        _count(1, TRIALS_MAX),
+        count_between(1, TRIALS_MAX),
         str(ADAPTIVE_TRIALS_MIN),
         "with `precision`: the minimum number of executions of a cell",
-        _whole(ADAPTIVE_TRIALS_MIN, TRIALS_MAX),
+        whole_schema(ADAPTIVE_TRIALS_MIN, TRIALS_MAX),
     ),
     TopLevelKey(
         "trials_max",
         "trials_max",
-        _count(1, TRIALS_MAX),
+        count_between(1, TRIALS_MAX),
         "60",
         "with `precision` or `trials_valid`: the maximum number of executions of a cell",
-        _whole(1, TRIALS_MAX),
+        whole_schema(1, TRIALS_MAX),
     ),
     TopLevelKey(
         "cell_time",
         "cell_time_ns",
-        _duration(1_000_000, 7 * DAY_NS),
+        duration_between(1_000_000, 7 * DAY_NS),
         "",
         "with `precision`: no trial of a cell begins that would bring its total time above this",
-        _TIME,
+        TIME_SCHEMA,
         absent=None,
     ),
     TopLevelKey(
         "long_trial",
         "long_trial_ns",
-        _unless_told(_duration(1_000_000, DAY_NS)),
+        unless_told(duration_between(1_000_000, DAY_NS)),
         "auto",
         "measure phase of one long trial per adapter and workload, a check on the short ones: a time, off, "
         "or auto (with `precision` a tenth of the campaign for all of them)",
-        _TIME,
+        TIME_SCHEMA,
     ),
     TopLevelKey(
         "machine_floor",
         "machine_floor_ns",
-        _unless_told(_duration(10_000_000, HOUR_NS)),
+        unless_told(duration_between(10_000_000, HOUR_NS)),
         "auto",
         "how long the CPUs' wake-up latency is measured first: a time, off, or auto (10s, at most a tenth of "
         "the campaign)",
-        _TIME,
+        TIME_SCHEMA,
     ),
     TopLevelKey(
         "saturation",
@@ -384,24 +325,24 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
     TopLevelKey(
         "deadline",
         "deadline_ns",
-        _duration(1, HOUR_NS),
+        duration_between(1, HOUR_NS),
         "",
         "from when a message is due until it is taken: how often and how long in a row it was missed",
-        _TIME,
+        TIME_SCHEMA,
         absent=None,
     ),
     TopLevelKey(
         "deadline_k",
         "deadline_k",
-        _count(1, DEADLINE_K_MAX),
+        count_between(1, DEADLINE_K_MAX),
         str(DEADLINE_K),
         "with `deadline`: the k of (m, k), the minimum of deadlines met in any k consecutive messages",
-        _whole(1, DEADLINE_K_MAX),
+        whole_schema(1, DEADLINE_K_MAX),
     ),
     TopLevelKey(
         "layers",
         "layers",
-        _switch,
+        parse_switch,
         "off",
         "on: a probe and the adapters stamp when each message is in which layer of the middleware",
         {"enum": ["on", "off", True, False]},
@@ -409,7 +350,7 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
     TopLevelKey(
         "scheduler",
         "scheduler",
-        _switch,
+        parse_switch,
         "off",
         "with `layers: on`: the kernel's scheduler is recorded, so that each layer tells how long a thread "
         "slept, waited for its CPU, and ran, and who ran instead; where the kernel allows it",
@@ -418,7 +359,7 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
     TopLevelKey(
         "resources",
         "resources",
-        _resources,
+        parse_resources,
         "on",
         "what the processes of a trial cost: off, on (looked at outside of the measure phase), or counters "
         "(those of the processor too, which cost something at each switch between threads)",
@@ -427,9 +368,18 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
     TopLevelKey(
         "capture",
         "capture",
-        _switch,
+        parse_switch,
         "off",
         "on: every packet of a trial is copied into a file, one for each host, and counted",
+        {"enum": ["on", "off", True, False]},
+    ),
+    TopLevelKey(
+        "transfer",
+        "transfer",
+        parse_switch,
+        "on",
+        "plain TCP of the same bytes beside each cell whose messages cross an emulated link, or go to "
+        "another machine, as its floor: on or off",
         {"enum": ["on", "off", True, False]},
     ),
     TopLevelKey(
@@ -438,27 +388,32 @@ TOP_LEVEL_KEYS: tuple[TopLevelKey, ...] = (
         text_parser,
         "",
         "what this study, or part, requires and this machine lacks: its cells are excluded with this reason",
-        _TEXT,
+        TEXT_SCHEMA,
     ),
     TopLevelKey(
-        "seed", "seed", _count(0, 2**63 - 1), "1", "seed of the random order of trials", _whole(0, 2**63 - 1)
+        "seed",
+        "seed",
+        count_between(0, 2**63 - 1),
+        "1",
+        "seed of the random order of trials",
+        whole_schema(0, 2**63 - 1),
     ),
     TopLevelKey(
         "discovery_timeout",
         "discovery_timeout_ns",
-        _discovery,
+        parse_discovery_ns,
         "auto",
         "maximum wait until all endpoints are matched: a time, or auto (10s, and more with processes and "
         "endpoints)",
-        _TIME,
+        TIME_SCHEMA,
     ),
     TopLevelKey(
         "priority",
         "priority",
-        _count(1, 99),
+        count_between(1, 99),
         "20",
         "SCHED_FIFO priority of the nodes' threads",
-        _whole(1, 99),
+        whole_schema(1, 99),
     ),
 )
 CONTROL_NONE, CONTROL_FLOOR = "none", "floor"

@@ -10,12 +10,13 @@ from lagometer.summary.intervals import between, ends_of, ratio_interval
 
 BARE_TRANSPORTS = frozenset({"null", "shm", "uds", "udp", "tcp"})
 
-# Factors in which a bare transport may differ from the cell it is the floor of: a stricter QoS can only cost
-# more, and a payload has the same size in every type.
+# Factors in which a bare transport may differ from the cell it is the floor of: a stricter QoS, a bridge and
+# security can only cost more, and a payload has the same size in every type.
 _FREE_FACTORS = frozenset(
     {
         *("adapter", "reliability", "history", "depth", "durability", "profile", "domain", "variant"),
-        *("type", "part", "bridge"),
+        *("deadline_period_ns", "lifespan_ns", "liveliness", "partition", "instances"),
+        *("type", "part", "bridge", "security"),
     }
 )
 

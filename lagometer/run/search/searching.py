@@ -57,14 +57,16 @@ class CellSearch:
 
 
 def rateless(study: Study) -> Study:
-    """The study without the factor `rate`, which the search sets itself. Raises BadInput if it has parts."""
+    """The study without the factor `rate`, which the search sets itself, and without transfers beside its
+    cells. Raises BadInput if it has parts."""
     if study.parts:
         raise BadInput(
             "a search takes one matrix, and this study has parts",
             where=study.where("parts"),
             hint="write the part that you mean as a study of its own",
         )
-    return replace(study, matrix={name: values for name, values in study.matrix.items() if name != "rate"})
+    matrix = {name: values for name, values in study.matrix.items() if name != "rate"}
+    return replace(study, matrix=matrix, transfer=False)
 
 
 def cell_at(study: Study, cell: Cell, rate_hz: float, adapters: Mapping[str, Adapter]) -> Cell:

@@ -25,9 +25,30 @@ from lagometer.run.hosts.link import AgentLink
 from lagometer.run.hosts.netns import NetnsLauncher, Switch
 from lagometer.stats.verdict.validity import REASONS
 
-CARRIER = {"udp": "udp", "tcp": "tcp", "cyclonedds": "udp", "fastdds": "udp", "cyclonedds11": "udp"}
+CARRIER = {
+    "udp": "udp",
+    "tcp": "tcp",
+    "cyclonedds": "udp",
+    "fastdds": "udp",
+    "cyclonedds11": "udp",
+    "zeromq": "tcp",
+    "nng": "tcp",
+}
 # Of each way to find and to reach another host one, and those whose daemon serves both.
-HALF = ("cyclonedds", "rustdds", "mqtt", "dust_dds", "zenoh", "ros1", "lcm", "hiroz", "zenoh-py")
+HALF = (
+    "cyclonedds",
+    "rustdds",
+    "mqtt",
+    "dust_dds",
+    "zenoh",
+    "ros1",
+    "lcm",
+    "hiroz",
+    "zenoh-py",
+    "zeromq",
+    "nng",
+    "ecal-py",
+)
 AGENT_LOST_S = 15.0  # longer than an agent lives without its conductor
 
 
@@ -89,6 +110,33 @@ def test_half_a_round_trip_between_hosts_needs_no_other_clock(tmp_path: Path, ad
     code, text, _ = lagometer(tmp_path, "show", str(out), "--json")
     (shown,) = json.loads(text)["chains"]
     assert code == 0 and shown["half_round_trip_p50_ns"] == chain["half_round_trip_p50_ns"]
+
+
+JOINING = """
+nodes:
+  source: {trigger: timer, rate: 100Hz, publishes: [x]}
+  sink: {trigger: any, subscribes: [x]}
+  late: {trigger: any, subscribes: [x], start: 300ms}
+  gone: {trigger: any, subscribes: [x], stop: 500ms}
+"""
+
+
+@pytest.mark.by_turn
+@pytest.mark.parametrize("adapter", ["zeromq", "nng"])
+def test_a_subscriber_on_another_host_that_starts_late_is_found(tmp_path: Path, adapter: str) -> None:
+    """Such a library has no discovery: subscribers say on the link that they come and that they go."""
+    need_emulated_hosts()
+    need(adapter)
+    (tmp_path / "robot.yaml").write_text(JOINING)
+    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink", "late", "gone"]}}
+    matrix = {"adapter": adapter, "workload": "robot.yaml", "network": "host", "depth": 1000}
+    study, out = write_study(tmp_path, hosts=hosts, matrix=matrix, duration="1s"), tmp_path / "out"
+    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, errors or journal(out)[0]["reasons"]
+    rows = {row["edge"]: row for row in pl.read_parquet(out / "cells.parquet").iter_rows(named=True)}
+    first, late, gone = (rows[f"source→{node}"] for node in ("sink", "late", "gone"))
+    assert 0 < late["n"] < first["n"] and late["join_first_message_ns"] > 0
+    assert 0 < gone["n"] < first["n"] and gone["lost"] == 0 and first["leaving_gap_max_ns"] > 0
 
 
 def test_every_view_calls_them_emulated(tmp_path: Path) -> None:

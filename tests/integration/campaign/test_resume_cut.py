@@ -27,8 +27,8 @@ from lagometer.store.reader import open_campaign
 
 MATRIX = {"adapter": "shm", "workload": "pipeline-2", "rate": "500Hz"}
 CELL = "shm/pipeline-2/500Hz"
-FEWER = 23  # of so many cuts one is tried without LAGOMETER_LONG, and both ends of each line
-SOME = 7  # likewise, where each cut is followed by whole trials
+FEWER = 47  # of so many cuts one is tried without LAGOMETER_LONG, and both ends of each line
+SOME = 13  # likewise, where each cut is followed by whole trials
 SHORT = {"duration": "60ms", "warmup": "10ms", "drain": "10ms"}
 
 

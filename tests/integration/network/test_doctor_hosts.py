@@ -32,7 +32,7 @@ def test_each_host_and_each_way_between_two_is_looked_at(tmp_path: Path) -> None
     assert unreachable["verdict"] == "fail" and "nowhere" in unreachable["found"]
     by_check = {each["check"]: each for each in found["hosts"]["base"]}
     assert by_check["reachable"]["found"].startswith("base, ")
-    assert by_check["adapters"]["found"] == "1 work as here"
+    assert by_check["adapters"]["found"] == "2 work as here"  # tcp, too: the transfer
     assert by_check["link"]["found"].startswith("eth0: ") and f"MTU {SMALL_MTU}" in by_check["link"]["found"]
     assert CABLE in {each["check"]: each["found"] for each in found["hosts"]["robot"]}["link"]
     ways = {(each["sender"], each["receiver"]): each for each in found["ways"]}

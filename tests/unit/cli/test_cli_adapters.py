@@ -77,7 +77,10 @@ def test_one_that_is_built_for_tests_says_so(
     by_name = {line.split(" ")[0]: line.split() for line in printed}
     assert by_name["shm"][1:4] == ["for", "tests", "1.10.2"]
     said = " ".join("\n".join(printed).split())
-    assert "null, shm: built for tests, not for measuring; tools/setup --rust builds what measures" in said
+    assert (
+        "null, shm, zeromq: built for tests, not for measuring; tools/setup --rust builds what measures"
+        in said
+    )
     adapters.command(json=True)
     (row,) = [row for row in json.loads(capsys.readouterr().out)["adapters"] if row["name"] == "shm"]
     assert (row["state"], row["version"]) == ("for tests", version)

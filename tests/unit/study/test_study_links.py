@@ -214,6 +214,9 @@ def test_cells_that_nothing_crosses_are_excluded(adapters: dict[str, Adapter]) -
     assert "this is the machine's: set `network: private`" in excluded(adapters, {"network": "host"})
     assert "all nodes are in one process" in excluded(adapters, {"placement": "single-process"})
     assert "shm does not use the network" in excluded(adapters, {"adapter": "shm"})
+    assert "zeromq with transport ipc does not use it" in excluded(adapters, {"adapter": "zeromq"})
+    over_tcp = {"options": {"zeromq": {"transport": "tcp"}}}
+    assert "zeromq" not in excluded(adapters, {"adapter": "zeromq"}, **over_tcp)
     local = {"robot": {}, "base": {"runs": ["sink"]}}
     both = {"network": "host", "hosts": "robot+base"}
     assert "joins hosts of the launcher netns, and robot and base has the machine's network" in excluded(

@@ -11,7 +11,7 @@
 
 #include "binding.hpp"
 
-namespace lagometer::sockets {
+namespace lagometer::internet {
 
 inline constexpr const char* loopback = "127.0.0.1";
 
@@ -38,4 +38,4 @@ inline sockaddr_in end_from(const std::string& text) {
   return end_at(text.substr(0, colon), static_cast<uint16_t>(std::stoul(text.substr(colon + 1))));
 }
 
-}  // namespace lagometer::sockets
+}  // namespace lagometer::internet
