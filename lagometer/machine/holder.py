@@ -16,32 +16,16 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 ENDED_S = 5.0
-# Runs without this package: it must not depend on where it is started. It prints `held`, or why it can't hold
-# the file, and ends unless it gets an answer: by then it is recorded.
-_PROGRAM = """
-import ctypes, os, signal, sys
-path, with_parent, parent = sys.argv[1], sys.argv[2] == "1", int(sys.argv[3])
-if with_parent:
-    ctypes.CDLL(None).prctl(1, 9)
-    if os.getppid() != parent:
-        sys.exit(1)
-try:
-    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    os.write(file, (0).to_bytes(4, sys.byteorder))
-    said = "held"
-except OSError as error:
-    said = error.strerror or str(error)
-os.write(1, said.encode() + b"\\n")
-if not os.read(0, 1):
-    sys.exit(1)
-for stream in (0, 1):
-    os.dup2(os.open(os.devnull, os.O_RDWR), stream)
-while True:
-    signal.pause()
-"""
+LATENCY_US = 0  # the longest way back from an idle state that the kernel may choose
+# No Python: it would take 25 ms to start, which each tuned trial waits for. It ends unless it gets an answer:
+# by then it is recorded. Then it waits for the end of a pipe: of ours, which ends however we end, or of one
+# whose other end it has itself.
+_PROGRAM = 'read answer && read end <"$1"'
+# Our ends of the pipes, by the holder's process number. A holder that ends with us needs its own to be open.
+_LIFELINES: dict[int, IO[bytes]] = {}
 
 
 @dataclass(frozen=True)
@@ -71,26 +55,55 @@ def start_holder(device: Path, note: Callable[[Holder], None], *, with_parent: b
 
     with_parent: it ends with this process. Raises OSError, and whatever `note` raises.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _PROGRAM, str(device), str(int(with_parent)), str(os.getpid())],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        cwd="/",
-    )
-    assert process.stdin is not None and process.stdout is not None
-    with process.stdin, process.stdout:
-        answer = process.stdout.readline().decode(errors="replace").strip()
-        if not answer:
-            raise OSError("the process that holds the tuning could not be started")
-        note(Holder(process.pid, _started_ticks(process.pid) or 0, "" if answer == "held" else answer))
+    held, said = _held(device)
+    endless = () if with_parent else os.pipe()
+    try:
+        process = subprocess.Popen(
+            # Its first argument is for lists of processes.
+            ["/bin/sh", "-c", _PROGRAM, str(device), f"/proc/self/fd/{endless[0] if endless else 0}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(*held, *endless),
+            start_new_session=True,
+            cwd="/",
+            bufsize=0,
+        )
+    finally:
+        for descriptor in (*held, *endless):
+            os.close(descriptor)
+    assert process.stdin is not None
+    try:
+        note(Holder(process.pid, _started_ticks(process.pid) or 0, said))
         process.stdin.write(b"\n")
+    except BaseException:
+        process.stdin.close()
+        process.wait()
+        raise
     process.returncode = 0  # it continues without us: no warning about that
+    if with_parent:
+        _LIFELINES[process.pid] = process.stdin
+    else:
+        process.stdin.close()
+
+
+def _held(device: Path) -> tuple[tuple[int, ...], str]:
+    """Returns the open file with the request in it, and empty; or no file, and why it can't be held."""
+    descriptor = -1
+    try:
+        descriptor = os.open(device, os.O_WRONLY | os.O_CLOEXEC)
+        os.write(descriptor, LATENCY_US.to_bytes(4, sys.byteorder))
+    except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        return (), error.strerror or str(error)
+    return (descriptor,), ""
 
 
 def end_holder(holder: Holder) -> None:
     """Ends the process if it still runs, and waits until it is gone."""
+    if (lifeline := _LIFELINES.pop(holder.pid, None)) is not None:
+        lifeline.close()
     try:
         handle = os.pidfd_open(holder.pid)
     except OSError:

@@ -106,12 +106,11 @@ class Tuner:
                 raise TuningError("the machine is tuned already (`lagometer tune-host revert` restores it)")
             planned = [self._planned(setting) for setting in wanted(self._root)]
             tuning = Tuning(tuple(planned), None, _boot(), complete=False, lasting=lasting)
-            self._write(tuning)
 
             def note(holder: Holder) -> None:
                 nonlocal tuning
                 tuning = replace(tuning, holder=holder)
-                self._write(tuning)
+                self._write(tuning)  # before anything is changed
 
             try:
                 start_holder(self._root / DMA_LATENCY, note, with_parent=not lasting)
