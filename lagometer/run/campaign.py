@@ -151,6 +151,7 @@ class CampaignRun:
         try:
             with Interruption() as interruption:
                 self._measure_wakeup(interruption)
+                self._runner.prepare(self._assignment.study)
                 self._run_trials(Conductor(interruption, events), interruption)
         except BaseException as error:
             self.tally.interrupted = isinstance(error, Interrupted)

@@ -57,7 +57,7 @@ from lagometer.store.records import Lane, decode
 from lagometer.store.storing import make_folders, storing
 from lagometer.study import Adapter, Cell, Excluded, Study
 from lagometer.study.daemons import service_address
-from lagometer.study.hosts import Host
+from lagometer.study.hosts import HERE, Host
 
 WORKER = "lagometer-worker"
 
@@ -117,6 +117,12 @@ class TrialRunner:
             return self._cells, ()
         open_all(list(links.values()))
         return without_lacking(study, self._cells, self._adapters, links)
+
+    def prepare(self, study: Study) -> None:
+        """Starts the agent of this machine, which stays for all trials: otherwise its start counts as the
+        first trial's, and takes time from that cell."""
+        if any(HERE in cell.hosts for cell in self._cells) and HERE not in study.hosts:
+            open_all([self._link(HERE, study)])
 
     def run(self, conductor: Conductor, study: Study, cell: Cell, trial: int, store: TrialStore) -> Trial:
         """Runs one trial with the study's phases and stores it. Raises `CannotStore`, `Interrupted`, and
