@@ -23,7 +23,7 @@ from lagometer.study.links import parse_link_name
 from lagometer.study.load_shape import canonical_content, canonical_spread
 from lagometer.study.payload import SMALLEST_BYTES, PayloadType
 from lagometer.study.schedule import FORMS, canonical_schedule
-from lagometer.study.values import name_parser, text_parser, word_parser
+from lagometer.study.values import count_between, name_parser, text_parser, word_parser
 from lagometer.units import UnitError
 
 PAYLOAD_BYTES_MIN = SMALLEST_BYTES
@@ -102,18 +102,6 @@ def _write_work(work_ns: object) -> str:
     return f"busy-{units.format_duration(_integer(work_ns))}" if work_ns else "none"
 
 
-def bounded(minimum: int, maximum: int) -> Callable[[str], int]:
-    """A parser of whole numbers between two bounds, both included."""
-
-    def parse(text: str) -> int:
-        number = units.parse_count(text)
-        if not minimum <= number <= maximum:
-            raise UnitError(f"'{text}' is not between {minimum} and {maximum}")
-        return number
-
-    return parse
-
-
 def _cpus(text: str) -> str:
     if text in ("any", "spread"):
         return text
@@ -129,7 +117,7 @@ def _cpus(text: str) -> str:
 def parse_domains(text: str) -> tuple[int, int | None]:
     """A topic's domain, or `5+10`: that of its publishers and that of its subscribers, across a bridge.
     Raises UnitError."""
-    numbers = [bounded(0, DOMAIN_MAX)(number) for number in text.split("+")]
+    numbers = [count_between(0, DOMAIN_MAX)(number) for number in text.split("+")]
     if len(numbers) > 2:
         raise UnitError(f"'{text}' is not a domain, or two like 5+10")
     if len(numbers) == 2 and numbers[0] == numbers[1]:
@@ -248,7 +236,7 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "depth",
         "depth",
-        bounded(1, DEPTH_MAX),
+        count_between(1, DEPTH_MAX),
         str,
         "QoS: length of the queue with keep_last",
         {"type": "integer", "minimum": 1, "maximum": DEPTH_MAX},
@@ -365,7 +353,7 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "domain",
         "domain",
-        bounded(0, DOMAIN_MAX),
+        count_between(0, DOMAIN_MAX),
         str,
         "domain number",
         {"type": "integer", "minimum": 0, "maximum": DOMAIN_MAX},

@@ -23,7 +23,6 @@ from lagometer.study.schema_values import (
     TEXT_SCHEMA,
     TIME_SCHEMA,
     WARMUP_BOUNDS_SCHEMA,
-    count_between,
     duration_between,
     parse_discovery_ns,
     parse_precision,
@@ -34,7 +33,7 @@ from lagometer.study.schema_values import (
     whole_schema,
 )
 from lagometer.study.sidecar import OptionValue
-from lagometer.study.values import name_parser, text_parser, word_parser
+from lagometer.study.values import count_between, name_parser, text_parser, word_parser
 from lagometer.study.variants import Variant
 
 CELLS_MAX = 100_000

@@ -37,18 +37,6 @@ def duration_between(minimum_ns: int, maximum_ns: int) -> Callable[[str], int]:
     return parse
 
 
-def count_between(minimum: int, maximum: int) -> Callable[[str], int]:
-    """A parser of whole numbers, which raises UnitError."""
-
-    def parse(text: str) -> int:
-        number = units.parse_count(text)
-        if not minimum <= number <= maximum:
-            raise UnitError(f"'{text}' is not between {minimum} and {maximum}")
-        return number
-
-    return parse
-
-
 def parse_precision(text: str) -> float:
     """A share like 5 %. Raises UnitError."""
     share = units.parse_share(text)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from lagometer import units
 from lagometer.errors import BadInput, Problem
 from lagometer.study.document import Entries, Items, Scalar, Tree
 from lagometer.units import UnitError
@@ -136,6 +137,18 @@ def boolean_hint(value: Scalar) -> str:
     if value.plain and value.text.lower() in _BOOLEAN_WORDS:
         return f"an unquoted {value.text} is a boolean to YAML; a word is expected here"
     return ""
+
+
+def count_between(minimum: int, maximum: int) -> Callable[[str], int]:
+    """A parser of whole numbers between two bounds, both included. It raises UnitError."""
+
+    def parse(text: str) -> int:
+        number = units.parse_count(text)
+        if not minimum <= number <= maximum:
+            raise UnitError(f"'{text}' is not between {minimum} and {maximum}")
+        return number
+
+    return parse
 
 
 def name_parser(subject: str) -> Callable[[str], str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lagometer.study.document import Entries, Items, Tree
-from lagometer.study.factors import FACTORS_BY_NAME, PRIORITY_MAX, bounded
+from lagometer.study.factors import FACTORS_BY_NAME, PRIORITY_MAX
 from lagometer.study.graph import PLACEMENTS, Chain, Edge, Graph, Group, processes_of
-from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, single
+from lagometer.study.values import Problems, count_between, name_parser, nearest, parsed, scalars, single
 
 GROUP_KEYS = ("nodes", "cpus", "scheduling", "priority")
 RESERVED = "end-to-end"
@@ -74,7 +74,7 @@ def read_groups(
             else:
                 scalar = single(setting_value, key_path, problems)
                 parse = (
-                    bounded(1, PRIORITY_MAX)
+                    count_between(1, PRIORITY_MAX)
                     if setting.text == "priority"
                     else FACTORS_BY_NAME[setting.text].parse
                 )

@@ -9,10 +9,19 @@ from pathlib import Path
 
 from lagometer.study.distribution import Distribution, read_distribution
 from lagometer.study.document import Entries, Items, Tree
-from lagometer.study.factors import WORK_NS_MAX, bounded, parse_work_ns
+from lagometer.study.factors import WORK_NS_MAX, parse_work_ns
 from lagometer.study.graph import Rule
 from lagometer.study.load_shape import WorkSpread
-from lagometer.study.values import Problems, name_parser, nearest, parsed, scalars, single, word_parser
+from lagometer.study.values import (
+    Problems,
+    count_between,
+    name_parser,
+    nearest,
+    parsed,
+    scalars,
+    single,
+    word_parser,
+)
 from lagometer.study.workload_life import LATEST_START_NS, OF_NODES, parse_start_ns
 from lagometer.units import UnitError, parse_duration_ns, parse_rate_hz
 
@@ -204,7 +213,7 @@ _SINGLE: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 def _steps(text: str) -> int:
-    steps = bounded(0, STEPS_MAX)(text)
+    steps = count_between(0, STEPS_MAX)(text)
     assert isinstance(steps, int)
     return steps
 
