@@ -156,30 +156,29 @@ class Campaign:
         # The first start also uses --resume, since a kill may come before there is a manifest.
         command = [sys.executable, "-m", "lagometer.cli.main", "run", str(self.folder / "study.yaml")]
         mark = uuid.uuid4().hex
-        with subprocess.Popen(
-            [*command, "--out", str(self.out), "--resume", "--no-report", "--json"],
-            env={**os.environ, **self.kind.environment, MARK: mark},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd=ROOT,
-        ) as process:
-            spaces: set[str] = set()
-            killed = self._kill_until_it_ends(process, mark, kills_max, spaces)
-            errors = process.stderr.read().decode() if process.stderr else ""
-        ended_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-        if not wait_for(lambda: not marked(mark) and not inside(spaces, ended_s)):
-            self.problems.append(f"left after the end: {marked(mark)}, {inside(spaces, ended_s)}")
+        with contextlib.closing(Spaces()) as spaces:
+            with subprocess.Popen(
+                [*command, "--out", str(self.out), "--resume", "--no-report", "--json"],
+                env={**os.environ, **self.kind.environment, MARK: mark},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                cwd=ROOT,
+            ) as process:
+                killed = self._kill_until_it_ends(process, mark, kills_max, spaces)
+                errors = process.stderr.read().decode() if process.stderr else ""
+            if not wait_for(lambda: not marked(mark) and not spaces.members()):
+                self.problems.append(f"left after the end: {marked(mark)}, {spaces.members()}")
         self._compare()
         if not killed and process.returncode not in (0, 3):
             self.problems.append(f"exit code {process.returncode}: {errors[-500:]}")
         return killed
 
     def _kill_until_it_ends(
-        self, process: subprocess.Popen[bytes], mark: str, kills_max: int, spaces: set[str]
+        self, process: subprocess.Popen[bytes], mark: str, kills_max: int, spaces: Spaces
     ) -> bool:
         """Kills at random moments; returns whether the conductor was the target.
 
-        spaces: the trials' process namespaces at these moments, for processes without a mark.
+        spaces: gets the trials' process namespaces at these moments.
         """
         for _ in range(kills_max):
             if not self.deck:
@@ -190,7 +189,7 @@ class Campaign:
             pid = process.pid if target == "conductor" else _find(process, mark, self.kind.targets[target])
             if pid is None:
                 return False
-            spaces |= {space_of(each) for each in marked(mark)} - {space_of(os.getpid()), ""}
+            spaces.note(marked(mark))
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             self.kills[target] += 1
@@ -311,24 +310,48 @@ def _runs_for(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return False
 
 
-def space_of(pid: int | str) -> str:
-    """The process namespace of a process; empty if it is gone."""
-    try:
-        return str(Path(f"/proc/{pid}/ns/pid").readlink())
-    except OSError:
-        return ""
+class Spaces:
+    """The process namespaces of trials, for processes without a mark.
+
+    They are held open: the kernel gives the number of a namespace that is gone to the next one that anybody
+    makes.
+    """
+
+    def __init__(self) -> None:
+        self._own = number_of("self")
+        self._held: dict[int, int] = {}  # number → descriptor
+
+    def note(self, pids: Sequence[int]) -> None:
+        """Adds the namespaces of these processes."""
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                descriptor = os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY)
+                number = os.fstat(descriptor).st_ino
+                if number == self._own or number in self._held:
+                    os.close(descriptor)
+                else:
+                    self._held[number] = descriptor
+
+    def members(self) -> list[int]:
+        """The processes that live in them."""
+        found = []
+        for name in (entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+            with contextlib.suppress(OSError):
+                state = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[0]
+                if state not in "ZX" and number_of(name) in self._held:
+                    found.append(int(name))
+        return found
+
+    def close(self) -> None:
+        """Lets them go."""
+        for descriptor in self._held.values():
+            os.close(descriptor)
+        self._held.clear()
 
 
-def inside(spaces: set[str], before_s: float) -> list[int]:
-    """Processes in these namespaces that began before a time since boot: numbers are reused."""
-    found = []
-    for name in (entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()):
-        with contextlib.suppress(OSError, IndexError):
-            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
-            began_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
-            if fields[0] not in "ZX" and began_s < before_s and space_of(name) in spaces:
-                found.append(int(name))
-    return found
+def number_of(process: str) -> int:
+    """The number of a process's process namespace. Raises OSError if the process is gone."""
+    return Path(f"/proc/{process}/ns/pid").stat().st_ino
 
 
 def wait_for(condition: Callable[[], bool]) -> bool:
