@@ -53,7 +53,7 @@ def make_campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two payloads, two reliabilities, six trials each, control, floor, long trials, and what it cost."""
     sys.path.insert(0, str(ROOT / "tests" / "fixtures"))
     from judged_campaign import add_columns
-    from synthetic_campaign import Shape, write_campaign
+    from synthetic_campaign import Shape, with_estimates, write_campaign
 
     directory: Path = tmp_path_factory.mktemp("campaign") / "a study"
     shape = Shape(payloads_bytes=(64, 65536), trials=6, messages=1100, control_blocks=6, machine_floor=True)
@@ -69,6 +69,7 @@ def make_campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_resources(made)
     write_warnings(made)
     write_subscribers(made)
+    with_estimates(made)
     return made
 
 

@@ -252,6 +252,7 @@ def test_the_11_keeps_all_in_shared_memory(build: Path, tmp_path: Path) -> None:
 OVER_UDP = ["cyclonedds+fastdds", "fastdds+cyclonedds", "cyclonedds11+cyclonedds", "cyclonedds+cyclonedds11"]
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("pair", OVER_UDP)
 def test_another_middleware_is_reached_over_udp(build: Path, tmp_path: Path, pair: str) -> None:
     """Each of the two has shared memory with itself, and a claim of it here would be false."""

@@ -70,6 +70,7 @@ def study_of(folder: Path, adapter: str, **keys: Any) -> Path:
     return write_study(folder, hosts=hosts, matrix=matrix, **keys)
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("adapter", CARRIER)
 def test_messages_go_from_one_emulated_host_to_the_other(tmp_path: Path, adapter: str) -> None:
     """Their clock is one, so latency is told as within a host; what carried the messages is seen on both."""

@@ -114,6 +114,7 @@ def test_a_program_of_a_later_fast_dds_has_topics_and_qos(build: Path, tmp_path:
     assert writer["qos"] == reader["qos"] == PAIR_QOS
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(("how", "takes"), [("", ""), ("asynchronous", "collections"), ("", "instances")])
 def test_a_program_of_fast_dds_is_followed_through_shared_memory(
     build: Path, tmp_path: Path, pair: Path, how: str, takes: str
@@ -204,6 +205,7 @@ def test_a_node_of_ros1_that_publishes_to_itself_is_followed(
     layers_add_up(tmp_path)
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("size_bytes", [10, 3_000, 100_000])
 def test_a_program_of_zenoh_is_followed_by_the_content_of_its_messages(
     build: Path, tmp_path: Path, size_bytes: int
@@ -301,6 +303,7 @@ def test_what_the_middleware_refused_was_not_sent(
     assert [end["messages"] for end in program["writers"]] == [20]
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("distribution", ["humble", "jazzy", "rolling"])
 def test_nodes_of_ros2_are_seen_from_their_publishing_to_their_callback(
     build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distribution: str
@@ -327,6 +330,7 @@ def test_nodes_of_ros2_are_seen_from_their_publishing_to_their_callback(
     layers_add_up(tmp_path)
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("distribution", ["humble", "jazzy", "rolling"])
 def test_nodes_of_ros2_over_other_middleware_are_followed_by_their_own_times(
     build: Path, tmp_path: Path, distribution: str

@@ -102,6 +102,7 @@ def check_carried(campaign: Campaign, kinds: Collection[str]) -> None:
     assert not list(Path("/dev/shm").glob("lagometer-*/security")), "the keys went with the trial"
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(
     ("left", "right"),
     [("sign", "sign"), ("encrypt", "encrypt"), ("encrypt", "none"), ("none", "encrypt")],

@@ -151,6 +151,7 @@ def attempt(path: Path, out: Path, name: str | None) -> str | None:
     return None
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_damaged_file_is_refused_or_gives_figures_that_can_be(sample: str, tmp_path: Path) -> None:
     print(f"LAGOMETER_SEED={SEED}")
@@ -170,6 +171,7 @@ def test_a_damaged_file_is_refused_or_gives_figures_that_can_be(sample: str, tmp
     assert refused > 0
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_file_that_was_cut_off_is_refused_or_shorter(sample: str, tmp_path: Path) -> None:
     """At twenty places: what it gives then is of fewer messages or of as many, never of more."""
@@ -203,6 +205,7 @@ def figures(path: Path, out: Path) -> list[dict[str, Any]] | None:
     return open_campaign(out).cells.to_dicts()
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_number_that_was_cut_is_no_figure(sample: str, tmp_path: Path) -> None:
     """Cut within its last line, a file is refused, or gives what it gives with or without that line."""

@@ -86,6 +86,7 @@ latency_lists = many(st.integers(1, 999_999))
     ],
     ids=["latency-test", "rtiperftest-samples", "rtiperftest-nanoseconds"],
 )
+@pytest.mark.by_turn
 def test_quantiles_of_raw_latencies_are_ours(
     tmp_path_factory: pytest.TempPathFactory, write: Callable[[Any], str], unit: str | None, values: list[int]
 ) -> None:

@@ -17,13 +17,13 @@ from rich.console import Console
 from lagometer.cli.show.command import as_json
 from lagometer.cli.show.estimates import render_beside
 from lagometer.report.build import build_report
-from lagometer.stats.cell.campaign_estimates import make_estimates
+from lagometer.stats.cell.campaign_estimates import campaign_estimates
 from lagometer.stats.cell.long_trials import BEYOND, INSIDE, OUTSIDE, known_of, long_checks
 from lagometer.store.reader import Campaign, open_campaign
 from lagometer.summary.summarise import summarise
 
 ROOT = Path(__file__).parents[3]
-from synthetic_campaign import Shape, write_campaign  # noqa: E402
+from synthetic_campaign import Shape, with_estimates, write_campaign  # noqa: E402
 
 CELL = "shm/pipeline-3/64B/500Hz/best_effort/process-per-node"
 
@@ -38,7 +38,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
         trials=12,
         messages=2400,
     )
-    made: Path = write_campaign(tmp_path_factory.mktemp("long") / "campaign", shape)
+    made: Path = with_estimates(write_campaign(tmp_path_factory.mktemp("long") / "campaign", shape))
     return made
 
 
@@ -60,7 +60,7 @@ def with_long_trial(source: Path, folder: Path, p50_ns: float, valid: bool = Tru
 def ends(campaign: Path) -> dict[str, float]:
     """The interval of the short trials' p50, and the least and the largest of their own."""
     opened = open_campaign(campaign)
-    estimate, low, high = known_of(make_estimates(opened))[CELL, "p50"]
+    estimate, low, high = known_of(campaign_estimates(opened))[CELL, "p50"]
     own = opened.cells.filter((pl.col("cell") == CELL) & (pl.col("edge") == "end-to-end") & pl.col("valid"))
     least, most = own["latency_p50_ns"].min(), own["latency_p50_ns"].max()
     assert isinstance(least, float) and isinstance(most, float)
@@ -87,7 +87,7 @@ def test_a_long_trial_is_held_against_the_interval(
     said: str | None,
 ) -> None:
     opened = with_long_trial(campaign, tmp_path / "copy", chosen(ends))
-    [check] = long_checks(opened, known_of(make_estimates(opened)))
+    [check] = long_checks(opened, known_of(campaign_estimates(opened)))
     assert check.figures["p50"].place == place
     remarks = [remark for remark in check.remarks() if remark.startswith("p50")]
     assert bool(remarks) == (said is not None)
@@ -110,7 +110,7 @@ def printed(campaign: Campaign) -> str:
 
 def test_it_stands_beside_the_estimate_and_not_the_median_of_trials(campaign: Path, tmp_path: Path) -> None:
     opened = with_long_trial(campaign, tmp_path / "copy", 12_000.0)
-    estimates = make_estimates(opened)
+    estimates = campaign_estimates(opened)
     estimate, low, high = known_of(estimates)[CELL, "p50"]
     own = opened.cells.filter((pl.col("cell") == CELL) & (pl.col("edge") == "end-to-end") & pl.col("valid"))
     assert estimate != own["latency_p50_ns"].median()

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from rich.console import Console
-from synthetic_campaign import Shape, write_campaign
+from synthetic_campaign import Shape, with_estimates, write_campaign
 
 from lagometer.cli.show.command import as_json, render
 from lagometer.cli.show.findings import mark
@@ -41,7 +41,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         messages=2400,
         control_blocks=3,
     )
-    made: Path = write_campaign(tmp_path_factory.mktemp("views") / "campaign", shape)
+    made: Path = with_estimates(write_campaign(tmp_path_factory.mktemp("views") / "campaign", shape))
     return made
 
 

@@ -27,7 +27,7 @@ from lagometer.summary.lost_tails import lost_tails
 
 ROOT = Path(__file__).parents[3]
 from judged_campaign import LOST_QUANTILES, add_columns  # noqa: E402
-from synthetic_campaign import Shape, write_campaign  # noqa: E402
+from synthetic_campaign import Shape, with_estimates, write_campaign  # noqa: E402
 
 SHAPE = Shape(
     adapters=("shm", "udp", "cyclonedds"), payloads_bytes=(64,), reliabilities=("best_effort",), messages=1200
@@ -44,7 +44,7 @@ def made(folder: Path, trials: int) -> Path:
 
 @pytest.fixture(scope="module", params=[2, 7], ids=["two trials", "seven trials"])
 def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("campaign"), request.param)
+    return with_estimates(made(tmp_path_factory.mktemp("campaign"), request.param))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def groups(directory: Path) -> dict[tuple[str, str], pl.DataFrame]:
 
 @pytest.fixture(scope="module")
 def estimates(directory: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
-    rows = make_estimates(open_campaign(directory)).iter_rows(named=True)
+    rows = pl.read_parquet(directory / form.ESTIMATES).iter_rows(named=True)
     return {(row["cell"], row["edge"], row["quantity"]): row for row in rows}
 
 

@@ -134,7 +134,7 @@ def test_the_quieter_half_says_what_preemption_did(directory: Path) -> None:
 
 
 def test_every_view_tells_of_a_queue(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    campaign = open_campaign(growing(directory))
+    campaign = open_campaign(synthetic_campaign.with_estimates(growing(directory)))
     (queue,) = summarise(campaign).queues
     assert (queue.cell, queue.trials, queue.trials_growing, queue.growth_ns_per_s) == (SHM, 8, 3, 0.33e9)
     assert queue.waiting == WAITING.removeprefix("; ")
