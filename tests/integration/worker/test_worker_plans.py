@@ -10,6 +10,7 @@ import copy
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -106,7 +107,7 @@ def whole_plan() -> Mapping:
             "waitset",
         ),
     ]
-    given = plan("/nowhere/absent", "/dev/shm/lagometer", nodes)
+    given = plan("/nowhere/absent", "/nowhere/runtime", nodes)
     given["scheduling"]["cpus"] = [0]
     given["nodes"][0]["cpus"] = [0]
     given["nodes"][0]["writers"][0]["qos"]["liveliness"] = {"kind": "manual", "lease_ns": 1_000_000_000}
@@ -329,9 +330,10 @@ def test_what_is_no_plan_at_all_is_said(kind: Kind, line: bytes, said: str) -> N
     assert refusal(kind, line).startswith(said)
 
 
-def test_a_plan_at_its_bounds_is_accepted(kind: Kind) -> None:
+def test_a_plan_at_its_bounds_is_accepted(kind: Kind, tmp_path: Path) -> None:
     """Both read it whole, and only miss its adapter."""
     given = whole_plan()
+    given["runtime_directory"] = str(tmp_path / "runtime")
     given["cell"] = "é" * 4096
     given["phases"]["measure_ns"] = 24 * 3_600_000_000_000
     given["heap_offset_bytes"] = 4080
