@@ -65,7 +65,7 @@ def the_file(out: Path, folder: str) -> pl.DataFrame:
 def test_who_ran_instead_is_named(tmp_path: Path, hog: int) -> None:
     need("netns")
     need("scheduler")
-    out = campaign_of(tmp_path, duration="2s", matrix={**MATRIX, "rate": "50Hz", "cpus": str(hog)})
+    out = campaign_of(tmp_path, duration="4s", matrix={**MATRIX, "rate": "100Hz", "cpus": str(hog)})
     stays = the_file(out, "scheduler")
     assert dict(stays.schema) == SCHEDULER_SCHEMA
     added = stays.select(pl.sum_horizontal("asleep_ns", "waiting_ns", "running_ns")).to_series()
