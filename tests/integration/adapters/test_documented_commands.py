@@ -9,11 +9,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 import pytest
 from needs import ROOT, need, rust_folder
+from worker_support import RUNTIME_DIRECTORY
 
 from lagometer.study.sidecar import Sidecar
 
@@ -28,7 +30,7 @@ def blocks() -> list[str]:
 
 
 @pytest.fixture
-def author(tmp_path: Path, build: Path) -> tuple[Path, dict[str, str]]:
+def author(tmp_path: Path, build: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """A folder with the templates in it, as copied, and the environment of a user's shell."""
     for name in NEEDS:
         need(name)
@@ -50,7 +52,9 @@ def author(tmp_path: Path, build: Path) -> tuple[Path, dict[str, str]]:
     for name in ("worker", "supervisor", "conformance"):
         environment[f"LAGOMETER_{name.upper()}"] = str(build / "engine" / f"lagometer-{name}")
     environment.pop("LAGOMETER_ADAPTER_PATH", None)
-    return folder, environment
+    yield folder, environment
+    # A worker that is run by hand is in no private machine, and nobody removes its folder.
+    shutil.rmtree(RUNTIME_DIRECTORY, ignore_errors=True)
 
 
 def test_the_documented_commands_work_in_their_order(author: tuple[Path, dict[str, str]]) -> None:
