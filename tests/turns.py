@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-TURNS = 5  # after so many commits all that is marked `by_turn` was run
+TURNS = 7  # after so many commits all that is marked `by_turn` was run
 
 
 def left_to_others(items: Sequence[pytest.Item], turn: int) -> set[pytest.Item]:

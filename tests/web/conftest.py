@@ -20,7 +20,7 @@ from shown_cells import LIKE, LINKED
 
 from lagometer.report import page
 from lagometer.report.comparison import write_comparison
-from lagometer.stats.cell.campaign_estimates import make_estimates
+from lagometer.stats.cell.campaign_estimates import campaign_estimates
 from lagometer.stats.compare.comparable import Comparison, compare_campaigns
 from lagometer.store.format import JOINING_COLUMNS
 from lagometer.store.reader import open_campaign
@@ -179,7 +179,7 @@ def estimates(
     """The rows of estimates.parquet end to end, by cell and the column of the page."""
 
     def estimate() -> dict[tuple[str, str], dict[str, Any]]:
-        made = make_estimates(open_campaign(campaign)).filter(pl.col("edge") == "end-to-end")
+        made = campaign_estimates(open_campaign(campaign)).filter(pl.col("edge") == "end-to-end")
         return {(row["cell"], f"{row['quantity']}_ns"): row for row in made.iter_rows(named=True)}
 
     return made_once(place_of_run(tmp_path_factory) / "estimates.made", estimate)

@@ -9,14 +9,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lagometer.stats.cell.campaign_estimates import make_estimates
+from lagometer.stats.cell.campaign_estimates import campaign_estimates
 from lagometer.store.reader import open_campaign
 
 
 def test_deadlines_are_those_of_cells_parquet(
     seen: dict[str, Any], campaign: Path, cells: pl.DataFrame
 ) -> None:
-    made = make_estimates(open_campaign(campaign)).filter(pl.col("quantity") == "deadline_miss_share")
+    made = campaign_estimates(open_campaign(campaign)).filter(pl.col("quantity") == "deadline_miss_share")
     limits = {(row["cell"], row["edge"]): row for row in made.iter_rows(named=True)}
     asked = cells.filter(pl.col("valid") & pl.col("edge").is_in(["end-to-end", "relay-1→sink"]))
     expected = {(str(cell), str(edge)): rows for (cell, edge), rows in asked.group_by("cell", "edge")}
@@ -48,7 +48,7 @@ def test_deadlines_are_those_of_cells_parquet(
 def test_tails_stand_with_the_lost_as_infinite(
     seen: dict[str, Any], campaign: Path, cells: pl.DataFrame
 ) -> None:
-    made = make_estimates(open_campaign(campaign)).filter(pl.col("quantity").str.ends_with("_lost"))
+    made = campaign_estimates(open_campaign(campaign)).filter(pl.col("quantity").str.ends_with("_lost"))
     estimates = {(row["cell"], row["edge"], row["quantity"]): row for row in made.iter_rows(named=True)}
     lost = cells.filter(pl.col("valid") & (pl.col("lost") > 0))
     shown = {(row["cell"], row["edge"]): row for row in seen["lostTails"]}

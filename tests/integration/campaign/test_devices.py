@@ -284,6 +284,7 @@ def test_a_machine_slower_than_the_device_is_refused_before_anything_runs(
     assert not out.exists() and not groups()
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("victim", ["conductor", "agent", "both"])
 def test_nothing_is_left_whoever_is_killed(tmp_path: Path, seven_zip: dict[str, str], victim: str) -> None:
     """If both are killed at once, the next conductor removes the group, which is empty until then."""

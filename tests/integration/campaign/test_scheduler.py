@@ -33,20 +33,37 @@ CONTENT
 """
 
 
+# Half of the time it computes as a real-time program, so that whoever wakes on its CPU then has to wait. A
+# nice value would not do: with autogroups it counts within a session alone, and a thread that slept goes
+# first.
+HOGGING = f"""
+import os, time
+open('/proc/self/comm', 'w').write({HOG!r})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+print('hogging', flush=True)
+while True:
+    end = time.monotonic() + 0.001
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.001)
+"""
+
+
 @pytest.fixture
-def hog(tmp_path: Path) -> Iterator[int]:
-    """A program that never sleeps and goes before others, on the CPU that the workers have: that CPU's
-    number."""
+def hog() -> Iterator[int]:
+    """A real-time program that has the CPU of the workers for half of the time: that CPU's number."""
     need("root")
+    need("realtime")
     cpu = min(os.sched_getaffinity(0))
-    program = tmp_path / HOG
-    shutil.copy(shutil.which("sh") or "/bin/sh", program)
-    process = subprocess.Popen([program, "-c", "while :; do :; done"])
-    os.sched_setaffinity(process.pid, {cpu})
-    os.setpriority(os.PRIO_PROCESS, process.pid, -15)
-    yield cpu
-    process.kill()
-    process.wait()
+    command = [sys.executable, "-c", HOGGING]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        os.sched_setaffinity(process.pid, {cpu})
+        assert process.stdout is not None and process.stdout.readline() == "hogging\n"
+        yield cpu
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def campaign_of(folder: Path, environment: dict[str, str] | None = None, **keys: Any) -> Path:
@@ -65,7 +82,7 @@ def the_file(out: Path, folder: str) -> pl.DataFrame:
 def test_who_ran_instead_is_named(tmp_path: Path, hog: int) -> None:
     need("netns")
     need("scheduler")
-    out = campaign_of(tmp_path, duration="4s", matrix={**MATRIX, "rate": "100Hz", "cpus": str(hog)})
+    out = campaign_of(tmp_path, duration="2s", matrix={**MATRIX, "rate": "50Hz", "cpus": str(hog)})
     stays = the_file(out, "scheduler")
     assert dict(stays.schema) == SCHEDULER_SCHEMA
     added = stays.select(pl.sum_horizontal("asleep_ns", "waiting_ns", "running_ns")).to_series()

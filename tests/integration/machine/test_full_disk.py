@@ -33,6 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize("inside", ["", "out"], ids=["the disk itself", "a folder on it"])
 def test_a_full_disk_ends_the_campaign_and_keeps_what_is_finished(
     tmp_path: Path, small_disk: Path, inside: str

@@ -68,6 +68,7 @@ def ends(campaign: Path) -> dict[str, float]:
     return {"low": low, "high": high, "least": least, "most": most}
 
 
+@pytest.mark.by_turn
 @pytest.mark.parametrize(
     ("chosen", "place", "said"),
     [
