@@ -24,12 +24,12 @@ def build_report(campaign: Campaign) -> Report:
     """
     measured_rows, factors = measured(campaign)
     payload_known = frozenset(cell for cell, values in factors.items() if "payload_bytes" in values)
-    # The processes that read samples start before the intervals are computed, so both run in parallel.
+    # The processes that read samples start first, so that all that follows runs beside them.
     with closing(Drawing(campaign, measured_rows, payload_known)) as drawing:
         confidence = known(campaign)
         summary = summarise(campaign, confidence, of_trials=(measured_rows, factors))
+        ways, unseen = message_ways(campaign, list(factors))
         drawn, notes = drawing.finish(confidence.alphas, in_passing=not confidence.affordable)
-    ways, unseen = message_ways(campaign, list(factors))
     rows, fewer = _fewer(summary.rows)
     cells = _with_payload(summary.cells, drawn.payload_bytes)
     fields = {name: getattr(summary, name) for name in type(summary).model_fields}

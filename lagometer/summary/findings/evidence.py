@@ -10,6 +10,9 @@ from typing import Any
 
 from lagometer.store.format import ARROW
 from lagometer.store.in_force import reported, value_of
+from lagometer.store.observed import KERNEL_COUNTERS
+
+KERNEL_COLUMNS = tuple(f"kernel_{name}" for name in KERNEL_COUNTERS)
 
 Json = Mapping[str, Any]
 
@@ -100,9 +103,9 @@ class Trial:
     @property
     def watched(self) -> bool:
         """Whether the kernel's counters were read; they are not in a campaign from another tool."""
-        if any(name.startswith("kernel_") and row[name] is not None for row in self.rows for name in row):
+        if (self.line.get("evidence") or {}).get("network"):
             return True
-        return bool((self.line.get("evidence") or {}).get("network"))
+        return any(row.get(name) is not None for row in self.rows for name in KERNEL_COLUMNS)
 
     @property
     def private(self) -> bool:

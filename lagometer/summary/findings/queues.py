@@ -167,6 +167,8 @@ def queues(cell: CellEvidence) -> Iterator[Said]:
 
 def _of_count(cell: CellEvidence, counted: Counted) -> Iterator[Said]:
     trials = [trial for trial in cell.trials if trial.count(counted.column) > 0 and counted.counts(trial)]
+    if not trials:
+        return
     ended = [
         trial for trial in trials if any(LIFESPAN in warning for warning in trial.warnings(counted.column))
     ]
