@@ -142,7 +142,7 @@ def test_each_program_is_limited_from_its_first_instruction_and_all_together() -
         shares = [(then[1] - now[1]) / (then[0] - now[0]) for now, then in zip(before, after, strict=True)]
         assert all(0 < share <= limit.share * (1 + TOLERANCE) for share in shares), shares
         assert sum(shares) <= 2 * limit.share * (1 + TOLERANCE), shares
-        full = [member for member, share in zip(members, shares, strict=True) if share > 0.8 * limit.share]
+        full = [member for member, share in zip(members, shares, strict=True) if share > 0.95 * limit.share]
         assert all(hierarchy().throttled(member).throttled > 0 for member in full)
         agent.say({"command": "end", "salvage": []})
         report = agent.hears("ended")["limited"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import running
+from campaign_support import keys_left, running
 from loopback_capture import Capture
 from needs import need
 from own_network import own_network
@@ -71,7 +71,7 @@ def test_only_what_is_encrypted_can_not_be_read_on_the_wire(kind: str, tmp_path:
     assert set(edges["security"]) == {kind}
     assert set(edges["transport"].drop_nulls()) == {"udp"}
     assert edges["discovery_ns"].null_count() == 0
-    assert not list(Path("/dev/shm").glob("lagometer-*/security")), "the keys went with the trial"
+    assert not keys_left(), "the keys went with the trial"
 
 
 @pytest.fixture

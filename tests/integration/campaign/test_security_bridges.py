@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import running
+from campaign_support import keys_left, running
 from loopback_capture import Capture
 from needs import need
 from own_network import own_network
@@ -99,7 +99,7 @@ def check_carried(campaign: Campaign, kinds: Collection[str]) -> None:
         contexts = [entry["settings"] for entry in entries if entry["object"] == "context"]
         in_force = {settings.get("security", {}).get("value", "none") for settings in contexts}
         assert in_force == set(kinds)
-    assert not list(Path("/dev/shm").glob("lagometer-*/security")), "the keys went with the trial"
+    assert not keys_left(), "the keys went with the trial"
 
 
 @pytest.mark.by_turn

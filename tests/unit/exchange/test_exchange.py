@@ -101,7 +101,7 @@ def test_an_export_overwrites_nothing(campaign: Campaign, tmp_path: Path) -> Non
 # --- HdrHistogram
 
 
-@settings(deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 2**53), min_size=1, max_size=200))
 def test_a_histogram_holds_every_value_to_three_digits(values: list[int]) -> None:
     array = np.array(values, dtype=np.int64)

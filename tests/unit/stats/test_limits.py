@@ -49,11 +49,12 @@ def write(folder: Path, trials: int = 9) -> Path:
         trials=trials,
         messages=1_600,
     )
-    made: Path = synthetic_campaign.write_campaign(folder, shape)
+    made = synthetic_campaign.write_campaign(folder, shape)
     cells = pl.read_parquet(made / "cells.parquet")
     memory = (MEMORY_BYTES + 1024**2 * pl.col("trial")).cast(pl.Int64)
     cells.with_columns(memory_pss_bytes=memory).write_parquet(made / "cells.parquet")
-    return made
+    whole: Path = synthetic_campaign.with_estimates(made)
+    return whole
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +223,6 @@ def test_a_maximum_between_two_clocks_is_known_to_their_bound(campaign: Path, tm
 def without_clocks(source: Path, folder: Path, trials: Collection[int]) -> Path:
     """A copy of a campaign in which the offset of the clocks was unknown in these trials of both cells."""
     shutil.copytree(source, folder)
-    (folder / "estimates.parquet").unlink(missing_ok=True)
     cells = pl.read_parquet(folder / "cells.parquet")
     unknown = pl.when(~pl.col("trial").is_in(list(trials)))
     names = [name for name in cells.columns if name.startswith("latency_")]
@@ -237,7 +237,8 @@ def without_clocks(source: Path, folder: Path, trials: Collection[int]) -> Path:
     ):
         frame = pl.read_parquet(path)
         frame.with_columns(taken_ns=pl.lit(None, frame.schema["taken_ns"])).write_parquet(path)
-    return folder
+    changed: Path = synthetic_campaign.with_estimates(folder)
+    return changed
 
 
 def test_without_a_latency_no_limit_of_one_is_met_or_kept(campaign: Path, tmp_path: Path) -> None:
