@@ -76,6 +76,9 @@ REASONS = (
 _SIGNAL = re.compile(r"signal (\d+)")
 
 
+LOSSY_FIX = "repeat the trial, or lose less: discovery and acknowledgements are lost, too; "
+
+
 def failures(cell: CellEvidence) -> Iterator[Said]:
     """Everything that made trials of the cell fail."""
     yield from _nothing_received(cell)
@@ -119,12 +122,16 @@ def _nothing_received(cell: CellEvidence) -> Iterator[Said]:
         numbers.append(
             f"{dropped:,} datagrams dropped by the kernel" if dropped else "no drops in the kernel"
         )
+    lost_by_link = sum(trial.frames_dropped_by_link for trial in trials)
+    if lost_by_link:
+        numbers.append(f"the emulated link dropped {lost_by_link:,} frames, its verification included")
     yield Said(
         "nothing-received",
         len(trials),
         "publishers and subscribers met, yet no message arrived in the measure phase",
         "; ".join(numbers),
-        "compare the largest message of both sides (limits of `lagometer adapters --json`) and their QoS; "
+        (LOSSY_FIX if lost_by_link else "")
+        + "compare the largest message of both sides (limits of `lagometer adapters --json`) and their QoS; "
         "try a payload below 1 KB, then double it",
         "docs/methodology/validity.md",
     )

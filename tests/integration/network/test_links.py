@@ -155,10 +155,15 @@ def test_a_lossy_loopback_delivers_reliable_messages_in_bursts(tmp_path: Path) -
         "discovery_timeout": "60s",
         "drain": "10s",
     }
-    study = study_of(tmp_path, {"loss": "30%"}, "fastdds", matrix=matrix, **more)
-    code, line = run(tmp_path, study)
+    for number in range(3):  # Fast DDS delivered nothing at all in two of seven trials
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        code, line = run(folder, study_of(folder, {"loss": "30%"}, "fastdds", matrix=matrix, **more))
+        if code == 0:
+            break
+        assert all(reason.startswith("nothing-received") for reason in line["reasons"])
     assert code == 0, line["reasons"]
-    _, text, _ = lagometer(tmp_path, "show", str(tmp_path / "out"), "--json")
+    _, text, _ = lagometer(folder, "show", str(folder / "out"), "--json")
     found = [each for each in json.loads(text)["findings"] if each["kind"] == "delivered-in-bursts"]
     assert len(found) == 1 and "came together with it" in found[0]["number"]
 

@@ -180,6 +180,17 @@ def test_counters_that_were_not_read_prove_nothing() -> None:
     assert "kernel" not in found["nothing-received"].number
 
 
+def test_what_a_link_dropped_is_said_where_nothing_was_received() -> None:
+    """Seen with Fast DDS on a loopback that loses 30 %: both had met, and the reader never took a message."""
+    links = [{"host": "here", "did": {"filter_dropped": 776, "shaper": None}}]
+    row = {"n": 0, "sent": 60} | NO_DROPS
+    said = said_of(cell_with(row, reasons=(NOTHING,), line={"links": links}))["nothing-received"]
+    assert "; the emulated link dropped 776 frames, its verification included" in said.number
+    assert said.fix.startswith("repeat the trial, or lose less: ")
+    clean = said_of(cell_with(row, reasons=(NOTHING,)))["nothing-received"]
+    assert "link" not in clean.number + clean.fix
+
+
 def test_a_quiet_cell_has_none() -> None:
     assert said_of(cell_with()) == {}
 
