@@ -29,13 +29,15 @@ ABSENT_SHARE_MAX = 0.5  # with more, it may have
 # stand out from them, there is no conclusion.
 CONTROL_BYTES_PER_WORKER = 40_000
 CONTROL_BYTES_PER_WORKER_AND_S = 20_000
+SEGMENT_MAX_BYTES = 65_535  # of an IPv4 packet, so of a UDP datagram or a TCP segment, headers included
 
 
 @dataclass(frozen=True)
 class Traffic:
     """What the loopback, or the links of a host, carried, and the minimum if all messages went that way.
 
-    over: whether the payload went that way; None if unknown.
+    udp_sent, tcp_sent: datagrams and segments that all hosts sent, those of discovery included; None if
+    unknown. over: whether the payload went that way; None if unknown.
     """
 
     way: str
@@ -43,6 +45,7 @@ class Traffic:
     payload_bytes: int
     messages: int
     udp_sent: int | None
+    tcp_sent: int | None
     over: bool | None
 
     def narrowed(self, possible: frozenset[str]) -> frozenset[str]:
@@ -52,9 +55,19 @@ class Traffic:
         if not self.over:
             return possible - OVER_NETWORK
         possible &= OVER_NETWORK
-        if self.udp_sent is not None and len(possible) > 1:
-            return possible & {"udp" if self.udp_sent >= CARRIED_SHARE_MIN * self.messages else "tcp"}
-        return possible
+        if self.udp_sent is None or len(possible) == 1:
+            return possible
+        if self.tcp_sent is None:
+            return possible & {"udp" if self._by_udp(self.udp_sent) else "tcp"}
+        sent = (("udp", self._by_udp(self.udp_sent)), ("tcp", self._holds_payload(self.tcp_sent)))
+        return possible & {way for way, enough in sent if enough} or possible
+
+    def _by_udp(self, datagrams: int) -> bool:
+        """Whether so many datagrams can have carried the messages: each takes one, a large one several."""
+        return datagrams >= CARRIED_SHARE_MIN * self.messages and self._holds_payload(datagrams)
+
+    def _holds_payload(self, packets: int) -> bool:
+        return packets * SEGMENT_MAX_BYTES >= CARRIED_SHARE_MIN * self.payload_bytes
 
     @property
     def seen(self) -> str:
@@ -200,7 +213,8 @@ def _traffic(
         over = False
     elif carried_bytes - control >= CARRIED_SHARE_MIN * payload_bytes and payload_bytes > control:
         over = True
-    return Traffic(way, carried_bytes, payload_bytes, messages, evidence.network.get("udp_sent"), over)
+    udp_sent, tcp_sent = (evidence.network.get(name) for name in ("udp_sent", "tcp_sent"))
+    return Traffic(way, carried_bytes, payload_bytes, messages, udp_sent, tcp_sent, over)
 
 
 def _received(cell: Cell, outcome: TrialOutcome, edges: Sequence[Edge]) -> dict[str, int]:

@@ -166,8 +166,26 @@ def test_clocks_that_nobody_moves_stand_still(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_counters_narrow_what_is_possible(over: bool | None, udp_sent: int | None, left: set[str]) -> None:
-    traffic = Traffic("the loopback", 0, 0, 100, udp_sent, over)
+    traffic = Traffic("the loopback", 0, 0, 100, udp_sent, None, over)
     assert traffic.narrowed(ALL) == left and "over the loopback" in traffic.seen
+
+
+@pytest.mark.parametrize(
+    ("messages", "payload_bytes", "udp_sent", "tcp_sent", "left"),
+    [
+        # Seen over plain TCP on a slow link: 4 messages of 502 KB, and discovery sent 5 datagrams.
+        (4, 4 * 514_048, 5, 10_277, {"tcp"}),
+        (4, 4 * 514_048, 32, 0, {"udp"}),
+        (4, 4 * 60_000, 5, 200, {"tcp", "udp"}),  # either could have carried so few
+        (4, 4 * 60_000, 5, 3, {"udp"}),
+        (100, 100 * 60_000, 5, 3, {"tcp", "udp"}),  # neither could: the counters prove nothing
+    ],
+)
+def test_a_protocol_that_sent_too_little_carried_nothing(
+    messages: int, payload_bytes: int, udp_sent: int, tcp_sent: int, left: set[str]
+) -> None:
+    traffic = Traffic("the links", 2 * payload_bytes, payload_bytes, messages, udp_sent, tcp_sent, True)
+    assert traffic.narrowed(ALL) == left
 
 
 def test_a_witness_that_cannot_look_says_so() -> None:
