@@ -55,16 +55,13 @@ class Traffic:
         if not self.over:
             return possible - OVER_NETWORK
         possible &= OVER_NETWORK
-        if self.udp_sent is None or len(possible) == 1:
+        if self.udp_sent is None:
             return possible
-        if self.tcp_sent is None:
-            return possible & {"udp" if self._by_udp(self.udp_sent) else "tcp"}
-        sent = (("udp", self._by_udp(self.udp_sent)), ("tcp", self._holds_payload(self.tcp_sent)))
-        return possible & {way for way, enough in sent if enough} or possible
-
-    def _by_udp(self, datagrams: int) -> bool:
-        """Whether so many datagrams can have carried the messages: each takes one, a large one several."""
-        return datagrams >= CARRIED_SHARE_MIN * self.messages and self._holds_payload(datagrams)
+        # A message takes a datagram of its own, a large one several; a segment may hold many messages.
+        udp = self.udp_sent >= CARRIED_SHARE_MIN * self.messages and self._holds_payload(self.udp_sent)
+        tcp = self._holds_payload(self.tcp_sent) if self.tcp_sent is not None else not udp
+        enough = {way for way, sent_enough in (("udp", udp), ("tcp", tcp)) if sent_enough}
+        return possible & enough or possible
 
     def _holds_payload(self, packets: int) -> bool:
         return packets * SEGMENT_MAX_BYTES >= CARRIED_SHARE_MIN * self.payload_bytes

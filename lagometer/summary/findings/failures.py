@@ -73,10 +73,8 @@ REASONS = (
     ),
     ("adapter-failed", "the middleware refused or broke", "read the reason: it is the middleware's own"),
 )
-_SIGNAL = re.compile(r"signal (\d+)")
-
-
 LOSSY_FIX = "repeat the trial, or lose less: discovery and acknowledgements are lost, too; "
+_SIGNAL = re.compile(r"signal (\d+)")
 
 
 def failures(cell: CellEvidence) -> Iterator[Said]:
