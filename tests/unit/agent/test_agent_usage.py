@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -57,13 +58,27 @@ def test_a_library_is_a_file_with_code_and_counts_once() -> None:
     assert library == usage.Library(DDS, (100 + 200 + 8) * KIB, (80 + 150 + 8) * KIB, (40 + 50 + 8) * KIB)
 
 
-def test_this_process_has_its_own_memory() -> None:
-    before = usage.memory_of(usage.read_smaps(os.getpid()) or b"")
-    with mmap.mmap(-1, 8 * MIB) as private:
-        private.write(b"x" * (8 * MIB))
-        smaps = usage.read_smaps(os.getpid()) or b""
-        told = proportional_bytes(os.getpid())
-    after = usage.memory_of(smaps)
+HOLDS_MORE_ON_DEMAND = f"""
+import mmap, sys
+print(flush=True), input()
+private = mmap.mmap(-1, {8 * MIB})
+private.write(b"x" * {8 * MIB})
+print(flush=True), sys.stdin.read()
+"""
+
+
+def test_a_process_has_its_own_memory() -> None:
+    """Of a small process that waits: this one has new memory with each look, and pages shared with its twins."""
+    command = (sys.executable, "-c", HOLDS_MORE_ON_DEMAND)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.readline()
+        before = usage.memory_of(usage.read_smaps(process.pid) or b"")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        after = usage.memory_of(usage.read_smaps(process.pid) or b"")
+        told = proportional_bytes(process.pid)
     assert 0 < after.unique_bytes <= after.proportional_bytes <= after.resident_bytes
     assert after.resident_bytes - before.resident_bytes > 7 * MIB
     assert told is not None and abs(told - after.proportional_bytes) < MIB
