@@ -65,6 +65,10 @@ class Campaign:
         """Combinations that can't exist: the `cell` and `reason` of each."""
         return [item for item in self.manifest.get("excluded", []) if isinstance(item, dict)]
 
+    def has(self, folder: str) -> bool:
+        """Whether there is this folder of files beside the samples; without it, no trial has one."""
+        return (self.directory / folder).is_dir()
+
     def samples_path(self, cell: str, trial: int) -> Path:
         """The path of a trial's samples. Raises CampaignError if the cell's id leads out of the folder."""
         return self._path_below(form.SAMPLES, cell, trial)

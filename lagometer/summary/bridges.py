@@ -48,10 +48,10 @@ class _Seen:
 def bridges(campaign: Campaign, names: Sequence[str]) -> list[Bridge]:
     """One row for each bridge of each of these cells that has valid trials; of a program that is one, for
     each of its processes."""
-    rows = []
+    rows, wanted = [], frozenset(names)
     for cell in campaign.manifest.get("cells", []):
         nodes, program = cell.get("bridges") or {}, cell.get("bridge")
-        if cell["id"] not in names or not (nodes or program):
+        if cell["id"] not in wanted or not (nodes or program):
             continue
         valid, pairs = _valid(campaign, cell["id"]), forwarding(campaign.manifest, cell["id"])
         for node, process in nodes.items() if valid else ():

@@ -16,7 +16,7 @@ from lagometer.stats.trial.scheduling import BRIDGE, COMPUTATION, IDLE, QUEUE
 from lagometer.stats.trial.way import LAYERS, UNATTRIBUTED
 from lagometer.store.errors import CampaignError
 from lagometer.store.facts import ways_through
-from lagometer.store.format import ARROW, END_TO_END
+from lagometer.store.format import ARROW, END_TO_END, LAYER_FILES
 from lagometer.store.reader import Campaign
 from lagometer.summary.campaign import cell_factors, forwarding
 from lagometer.summary.layers import LayerTable
@@ -46,6 +46,8 @@ class CampaignLayers:
 
 def campaign_layers(campaign: Campaign, only: Collection[str] | None = None) -> CampaignLayers:
     """The layers of all cells in which they were measured, in the study's order. only: of these cells."""
+    if not campaign.has(LAYER_FILES):
+        return CampaignLayers([], [])
     valid = campaign.cells.filter(pl.col("valid")).select("cell", "trial").unique(maintain_order=True)
     trials: dict[str, list[int]] = {}
     for cell, trial in valid.iter_rows():

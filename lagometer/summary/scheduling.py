@@ -11,6 +11,7 @@ import polars as pl
 from lagometer.stats.cell.scheduling import EdgeScheduling, Instead, Waiting, edge_scheduling
 from lagometer.stats.trial.run_queue import IDLE_NAME
 from lagometer.store.errors import CampaignError
+from lagometer.store.format import SCHEDULER
 from lagometer.store.reader import Campaign
 from lagometer.summary.layers import measured_layers, valid_trials
 from lagometer.summary.scheduling_data import CellScheduling, LayerWaiting, RanInstead, WaitingShare
@@ -28,6 +29,8 @@ def scheduling(campaigns: Sequence[Campaign], cells: Collection[str] | None = No
     cells: only these."""
     by_edge: dict[tuple[str, str], Trials] = {}
     for campaign in campaigns:
+        if not campaign.has(SCHEDULER):
+            continue
         for cell, trial in valid_trials(campaign):
             if cells is not None and cell not in cells:
                 continue

@@ -22,7 +22,7 @@ from lagometer.summary.campaign import (
 )
 from lagometer.summary.cell_data import Saturated
 from lagometer.summary.cell_layers import CampaignLayers, campaign_layers
-from lagometer.summary.cell_rows import in_order
+from lagometer.summary.cell_rows import in_order, with_values
 from lagometer.summary.chains import chains
 from lagometer.summary.conformance import conformance
 from lagometer.summary.daemons import daemons
@@ -52,7 +52,7 @@ Factors = dict[str, dict[str, object]]
 def measured(campaign: Campaign) -> tuple[list[Row], Factors]:
     """The rows of all trials, even without figures, and the factors of each cell, in the study's order."""
     factors = cell_factors(campaign.manifest)
-    rows = [trial_row(record) for record in with_noise_of_campaign(campaign.cells).iter_rows(named=True)]
+    rows = [trial_row(record) for record in with_values(with_noise_of_campaign(campaign.cells))]
     rows += missing_rows(rows, campaign.journal)
     for row in rows:
         factors.setdefault(row.cell, {})

@@ -32,6 +32,7 @@ STAYS_MAX = 12_000  # of all messages of a page or of `show`; limits their size
 EVENTS_MAX = 40_000  # likewise: calls and states
 CELLS_MAX = 60
 MESSAGES_MAX = 8_000_000  # to read for it
+OF_EACH = ("latency_p50_ns", "latency_mean_ns", "latency_max_ns")  # show in which trials to look for messages
 
 Trial = tuple[str, int]
 
@@ -57,15 +58,18 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
     """
     result: list[MessageWay] = []
     notes: list[str] = []
+    if campaign.imported_from is not None:
+        return result, notes
     measured = set(campaign.cells.filter(pl.col("valid"))["cell"])
-    wanted = [cell for cell in cells if cell in measured and campaign.imported_from is None]
-    by_cell = _with_messages(campaign).partition_by("cell", as_dict=True)
+    wanted = [cell for cell in cells if cell in measured]
+    with_messages = _with_messages(campaign)
+    by_cell = with_messages.partition_by("cell", as_dict=True)
     shown = stays = events = messages_read = 0
     without_events = 0
     for cell in wanted:
         if shown == CELLS_MAX or stays >= STAYS_MAX:
             break
-        needed = _needed(by_cell.get((cell,), campaign.cells.clear()))
+        needed = _needed(by_cell.get((cell,), with_messages.clear()))
         if messages_read + needed.messages > MESSAGES_MAX:
             continue
         shown += 1
@@ -116,7 +120,8 @@ class Needed:
 
 
 def _with_messages(campaign: Campaign) -> pl.DataFrame:
-    return campaign.cells.filter(pl.col("valid") & (pl.col("n") > 0))
+    rows = campaign.cells.filter(pl.col("valid") & (pl.col("n") > 0))
+    return rows.select("cell", "trial", "edge", "n", *OF_EACH)
 
 
 def _needed(rows: pl.DataFrame) -> Needed:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lagometer.store.reader import Campaign
+from lagometer.summary.cell_rows import with_values
 from lagometer.summary.data import Finding
 from lagometer.summary.failures import log_text
 from lagometer.summary.findings.devices import devices
@@ -55,7 +56,7 @@ def findings(
     declared = campaign.manifest.get("traps")
     declared = declared if isinstance(declared, dict) else {}
     found: list[tuple[CellEvidence, Said]] = []
-    rows = campaign.cells.iter_rows(named=True)
+    rows = with_values(campaign.cells)
     cells = list(cells_of(campaign.manifest, campaign.environment, rows, campaign.journal))
     growth = list(scaling(cells, partial(log_text, campaign.directory)))
     shares = scheduling([campaign]) if shares is None else shares

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import median
 from typing import Any
 
@@ -54,7 +55,11 @@ class Trial:
 
     def count(self, column: str) -> int:
         """The sum over the edges; 0 if unknown."""
-        return sum(int(row.get(column) or 0) for row in self.rows if ARROW in str(row.get("edge")))
+        return sum(int(row.get(column) or 0) for row in self._edges)
+
+    @cached_property
+    def _edges(self) -> list[Json]:
+        return [row for row in self.rows if ARROW in str(row.get("edge"))]
 
     def way_with_most(self, column: str) -> Json | None:
         """Of the rows of whole ways (end to end, named chains), which overlap, the one that counts most; None
@@ -114,6 +119,8 @@ class Trial:
 
 
 def _with_word(texts: object, word: str) -> list[str]:
+    if not texts:
+        return []
     strings = [str(text) for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
     return [rest.strip() for head, _, rest in (text.partition(":") for text in strings) if head == word]
 
@@ -144,7 +151,7 @@ class CellEvidence:
     emulated: Sequence[str] = ()
     devices: Mapping[str, Json] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def valid(self) -> list[Trial]:
         """The trials that count."""
         return [trial for trial in self.trials if trial.valid]
@@ -301,6 +308,8 @@ def _own(study: Json, factors: Json) -> tuple[Json, Json]:
 
 def of_reasons(cell: CellEvidence, known: Iterable[tuple[str, str, str]]) -> Iterator[Said]:
     """A finding for each reason of failed trials in `known` (code word, what happened, what to change)."""
+    if not any(trial.line.get("reasons") for trial in cell.trials):
+        return
     for word, description, fix in known:
         trials = [trial for trial in cell.trials if trial.reasons(word)]
         if trials:
