@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -32,9 +33,19 @@ STAYS_MAX = 12_000  # of all messages of a page or of `show`; limits their size
 EVENTS_MAX = 40_000  # likewise: calls and states
 CELLS_MAX = 60
 MESSAGES_MAX = 8_000_000  # to read for it
-OF_EACH = ("latency_p50_ns", "latency_mean_ns", "latency_max_ns")  # show in which trials to look for messages
 
 Trial = tuple[str, int]
+
+
+class _Row(NamedTuple):
+    """What a row of `cells.parquet` tells of where to look for messages. middle_ns: the median latency, or
+    the mean if there is none."""
+
+    edge: str
+    trial: int
+    n: int
+    middle_ns: float | None
+    max_ns: float | None
 
 
 @dataclass(frozen=True)
@@ -62,14 +73,13 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
         return result, notes
     measured = set(campaign.cells.filter(pl.col("valid"))["cell"])
     wanted = [cell for cell in cells if cell in measured]
-    with_messages = _with_messages(campaign)
-    by_cell = with_messages.partition_by("cell", as_dict=True)
+    by_cell = _with_messages(campaign.cells)
     shown = stays = events = messages_read = 0
     without_events = 0
     for cell in wanted:
         if shown == CELLS_MAX or stays >= STAYS_MAX:
             break
-        needed = _needed(by_cell.get((cell,), with_messages.clear()))
+        needed = _needed(by_cell.get(cell, []))
         if messages_read + needed.messages > MESSAGES_MAX:
             continue
         shown += 1
@@ -101,7 +111,8 @@ def message_ways(campaign: Campaign, cells: Sequence[str]) -> tuple[list[Message
 
 def cell_ways(campaign: Campaign, cell: str) -> list[MessageWay]:
     """The chosen messages of one cell. Raises CampaignError if samples can't be read."""
-    return _cell_ways(campaign, cell, _needed(_with_messages(campaign).filter(pl.col("cell") == cell)))
+    rows = _with_messages(campaign.cells.filter(pl.col("cell") == cell))
+    return _cell_ways(campaign, cell, _needed(rows.get(cell, [])))
 
 
 def _without_events(way: MessageWay) -> MessageWay:
@@ -119,18 +130,24 @@ class Needed:
     messages: int
 
 
-def _with_messages(campaign: Campaign) -> pl.DataFrame:
-    rows = campaign.cells.filter(pl.col("valid") & (pl.col("n") > 0))
-    return rows.select("cell", "trial", "edge", "n", *OF_EACH)
+def _with_messages(cells: pl.DataFrame) -> dict[str, list[_Row]]:
+    """By cell, its rows that have messages of valid trials."""
+    middle = pl.coalesce("latency_p50_ns", "latency_mean_ns")
+    rows = cells.filter(pl.col("valid") & (pl.col("n") > 0))
+    by_cell: dict[str, list[_Row]] = {}
+    for cell, *row in rows.select("cell", "edge", "trial", "n", middle, "latency_max_ns").iter_rows():
+        by_cell.setdefault(cell, []).append(_Row(*row))
+    return by_cell
 
 
-def _needed(rows: pl.DataFrame) -> Needed:
+def _needed(rows: Sequence[_Row]) -> Needed:
     """From one cell's rows that have messages."""
-    whole = rows.filter(pl.col("edge") == END_TO_END)
-    edges = [END_TO_END] if whole.height else [edge for edge in rows["edge"].unique().sort() if ARROW in edge]
-    wanted = {edge: _wanted(rows.filter(pl.col("edge") == edge)) for edge in edges}
-    trials = sorted({trial for worst, middle in wanted.values() for trial in (*worst, middle)})
-    return Needed(wanted, trials, int(rows.filter(pl.col("trial").is_in(trials))["n"].sum()))
+    edges = sorted({row.edge for row in rows if row.edge == END_TO_END or ARROW in row.edge})
+    if END_TO_END in edges:
+        edges = [END_TO_END]
+    wanted = {edge: _wanted([row for row in rows if row.edge == edge]) for edge in edges}
+    trials = {trial for worst, middle in wanted.values() for trial in (*worst, middle)}
+    return Needed(wanted, sorted(trials), sum(row.n for row in rows if row.trial in trials))
 
 
 def _cell_ways(campaign: Campaign, cell: str, needed: Needed) -> list[MessageWay]:
@@ -156,12 +173,11 @@ def _cell_ways(campaign: Campaign, cell: str, needed: Needed) -> list[MessageWay
     return ways
 
 
-def _wanted(rows: pl.DataFrame) -> tuple[list[int], int]:
+def _wanted(rows: Sequence[_Row]) -> tuple[list[int], int]:
     """From one edge's rows, the trials with the slowest messages, and the one with the middle median."""
-    middle = pl.coalesce("latency_p50_ns", "latency_mean_ns").alias("middle")
-    figures = rows.select("trial", "latency_max_ns", middle).sort("middle", "trial")
-    worst = figures.sort("latency_max_ns", "trial", descending=[True, False], nulls_last=True)
-    return worst["trial"].head(SLOWEST).to_list(), figures["trial"][(figures.height - 1) // 2]
+    by_middle = sorted(rows, key=lambda row: (-inf if row.middle_ns is None else row.middle_ns, row.trial))
+    by_slowest = sorted(rows, key=lambda row: (inf if row.max_ns is None else -row.max_ns, row.trial))
+    return [row.trial for row in by_slowest[:SLOWEST]], by_middle[(len(rows) - 1) // 2].trial
 
 
 def _key(way: MessageWay) -> tuple[int, int, int, int]:

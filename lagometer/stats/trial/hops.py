@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from lagometer.store.format import ARROW, END_TO_END
@@ -71,12 +73,18 @@ class Hops:
 
     def within(self, begin_ns: int, end_ns: int) -> Index:
         """The messages published and taken in this time, indexed for going back."""
-        rows = self._samples.filter((pl.col("publish_ns") >= begin_ns) & (pl.col("taken_ns") <= end_ns))
-        return Index(rows, self.streams)
+        publish_ns, taken_ns = self._times
+        (places,) = np.nonzero((publish_ns >= begin_ns) & (taken_ns <= end_ns))
+        return Index(self._samples[places], self.streams)
 
     def whole(self) -> Index:
         """An index of all messages."""
-        return Index(self._samples, self.streams)
+        return Index(self._samples.filter(pl.col("edge") != END_TO_END), self.streams)
+
+    @cached_property
+    def _times(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """When each message was published and taken. A search here costs a tenth of one through the table."""
+        return self._samples["publish_ns"].to_numpy(), self._samples["taken_ns"].to_numpy()
 
     @cached_property
     def streams(self) -> Mapping[tuple[str, int], str]:
@@ -157,8 +165,8 @@ class Index:
 
 
 def _hops(rows: pl.DataFrame) -> Iterator[Hop]:
-    single = rows.filter(pl.col("edge") != END_TO_END).select(COLUMNS[:-2])
-    for edge, sequence, sent, taken, done, begun, started, stream, number, several in single.iter_rows():
+    columns = rows.select(COLUMNS[:-2])
+    for edge, sequence, sent, taken, done, begun, started, stream, number, several in columns.iter_rows():
         if ARROW not in edge:
             continue
         first_cause = () if stream is None else ((stream, number),)
