@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 
 from lagometer.report import limits
@@ -18,14 +19,16 @@ from lagometer.summary.ways import message_ways
 DATA_FORMAT = 5
 
 
-def build_report(campaign: Campaign) -> Report:
+def build_report(campaign: Campaign, readers: ProcessPoolExecutor | None = None) -> Report:
     """Everything that the page shows. A trial with unreadable samples is named in `notes`, not silently
     dropped.
+
+    `readers`: processes that may read samples (`draw.readers_of`).
     """
     measured_rows, factors = measured(campaign)
     payload_known = frozenset(cell for cell, values in factors.items() if "payload_bytes" in values)
-    # The processes that read samples start first, so that all that follows runs beside them.
-    with closing(Drawing(campaign, measured_rows, payload_known)) as drawing:
+    # Reading samples begins first, so that all that follows runs beside it.
+    with closing(Drawing(campaign, measured_rows, payload_known, readers)) as drawing:
         confidence = known(campaign)
         summary = summarise(campaign, confidence, of_trials=(measured_rows, factors))
         ways, unseen = message_ways(campaign, list(factors))

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 from lagometer.report.build import build_report
 from lagometer.report.comparison_data import ComparisonReport
 from lagometer.report.data import Report
+from lagometer.report.samples.draw import readers_of
 from lagometer.store.format import write_bytes_atomic
 from lagometer.store.reader import open_campaign
 
@@ -28,7 +30,10 @@ def write_report(directory: Path, output: Path | None = None) -> Path:
     stored.
     """
     target = output if output is not None else directory / REPORT_NAME
-    return write_page(build_report(open_campaign(directory)), target)
+    readers = readers_of(directory)
+    with readers or nullcontext():
+        report = build_report(open_campaign(directory), readers)
+    return write_page(report, target)
 
 
 def write_page(report: Report | ComparisonReport, target: Path) -> Path:

@@ -11,20 +11,22 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from lagometer.report import limits
 from lagometer.report.samples.curves import curve
 from lagometer.report.samples.data import Curve, Series
 from lagometer.report.samples.files import Made, Task, TaskEdge, read
 from lagometer.report.samples.reader_pool import begin, processes
-from lagometer.store.format import END_TO_END
+from lagometer.store.format import CELLS, END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.data import Row
 
@@ -50,13 +52,35 @@ class Drawn:
     payload_bytes: dict[str, int] = field(default_factory=dict)  # by cell, as seen on the wire
 
 
+def readers_of(directory: Path) -> ProcessPoolExecutor | None:
+    """Processes for a campaign with enough samples for them to pay off; None for any other.
+
+    They load what they need while the caller reads the rest of the campaign, and the caller closes them.
+    """
+    try:
+        columns = ["cell", "trial", "n"]
+        cells = pl.read_parquet(directory / CELLS, columns=columns, glob=False, hive_partitioning=False)
+    except (OSError, pl.exceptions.PolarsError):
+        return None  # whoever opens the campaign says what is wrong
+    files = cells.filter(pl.col("n") > 0).group_by("cell").agg(pl.col("trial").n_unique(), pl.col("n").sum())
+    enough = _is_for_processes(files.height, int(files["n"].sum()), files["trial"].max() == 1)
+    return processes(_cpus()) if enough else None
+
+
 class Drawing:
     """Curves and series of all trials' rows. Starts early if it can run in parallel, so it must be closed.
 
-    `payload_known`: the cells whose payload is in the manifest.
+    `payload_known`: the cells whose payload is in the manifest. `readers`: the processes that read samples,
+    if there are any (`readers_of`).
     """
 
-    def __init__(self, campaign: Campaign, rows: Sequence[Row], payload_known: frozenset[str]) -> None:
+    def __init__(
+        self,
+        campaign: Campaign,
+        rows: Sequence[Row],
+        payload_known: frozenset[str],
+        readers: ProcessPoolExecutor | None = None,
+    ) -> None:
         self._campaign = campaign
         wanted: dict[Key, Row] = {(row.cell, row.trial, row.edge): row for row in rows if row.n > 0}
         chosen = sorted(wanted, key=lambda key: (key[2] != END_TO_END, key[1] or 0))
@@ -66,8 +90,17 @@ class Drawing:
         self._wanted, self._fitting = len(wanted), len(fitting)
         self._tasks = list(_tasks(wanted, fitting, self._points, payload_known))
         self._batches = list(_batches(self._tasks))
-        self._pool = processes(campaign, _cpus()) if _is_for_processes(self._tasks) else None
-        self._begun = begin(self._pool, self._batches) if self._pool else []
+        self._pool = readers if all(task.curves for task in self._tasks) else None
+        self._begun = self._begin()
+
+    def _begin(self) -> list[Future[list[Made]]]:
+        if self._pool is None:
+            return []
+        try:
+            return begin(self._pool, self._campaign, self._batches)
+        except BrokenProcessPool:
+            self._pool = None
+            return []
 
     def finish(
         self, alphas: Mapping[str, float] | None = None, in_passing: bool = False
@@ -127,16 +160,10 @@ class Drawing:
             add_curves(cell, latencies)
 
 
-def _is_for_processes(tasks: Sequence[Task]) -> bool:
+def _is_for_processes(files: int, messages: int, single_files: bool) -> bool:
     """Whether there are enough small files with curves of their own for processes to pay off."""
-    single_files = all(task.curves for task in tasks)
-    messages = sum(task.messages for task in tasks)
-    return (
-        single_files
-        and len(tasks) >= FILES_FOR_PROCESSES
-        and messages >= MESSAGES_FOR_PROCESSES
-        and _cpus() > 1
-    )
+    enough = files >= FILES_FOR_PROCESSES and messages >= MESSAGES_FOR_PROCESSES
+    return single_files and enough and _cpus() > 1
 
 
 def _tasks(

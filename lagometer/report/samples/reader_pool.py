@@ -15,6 +15,7 @@ import signal
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
+from functools import lru_cache
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
@@ -27,41 +28,49 @@ if TYPE_CHECKING:
 PR_SET_PDEATHSIG = 1
 # The columns of cells.parquet that are needed if a file is missing.
 _OF_SAMPLES = ("cell", "trial", "valid", "imported_from")
-_given: list[Campaign] = []  # only in the processes: the one that they read
 
 
-def processes(campaign: Campaign, count: int) -> ProcessPoolExecutor:
-    """`count` processes, which `begin` may start. They end with this process, however it ends."""
-    columns = [name for name in _OF_SAMPLES if name in campaign.cells.columns]
-    reduced = replace(campaign, manifest={}, environment={}, journal=(), cells=campaign.cells.select(columns))
-    return ProcessPoolExecutor(
-        count, mp_context=get_context("spawn"), initializer=_begin, initargs=(pickle.dumps(reduced),)
-    )
-
-
-def begin(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Task]]) -> list[Future[list[Made]]]:
-    """Distributes these files, one batch per process at a time. The processes start with the first batch.
+def processes(count: int) -> ProcessPoolExecutor:
+    """`count` processes, which start now and load what they need. They end with this process, however that
+    ends.
 
     An interruption from a terminal reaches all its processes. These must never see it, not even while they
     load Python: the report's own process ends them.
     """
+    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_begin)
     old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return [pool.submit(read_beside, batch) for batch in batches]
+        pool.submit(os.getpid)  # with the first call, all of them start
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+    return pool
 
 
-def _begin(campaign: bytes) -> None:
+def begin(
+    pool: ProcessPoolExecutor, campaign: Campaign, batches: Sequence[Sequence[Task]]
+) -> list[Future[list[Made]]]:
+    """Distributes these files, one batch per process at a time. Raises BrokenProcessPool if none can run."""
+    columns = [name for name in _OF_SAMPLES if name in campaign.cells.columns]
+    reduced = replace(campaign, manifest={}, environment={}, journal=(), cells=campaign.cells.select(columns))
+    pickled = pickle.dumps(reduced)
+    return [pool.submit(read_beside, pickled, batch) for batch in batches]
+
+
+def _begin() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ["POLARS_MAX_THREADS"] = "1"
     prepare()
-    _given.append(pickle.loads(campaign))
+    from lagometer.report.samples import files  # noqa: F401 - before the first batch is known
 
 
-def read_beside(batch: Sequence[Task]) -> list[Made]:
-    """The result for each of these files."""
+def read_beside(campaign: bytes, batch: Sequence[Task]) -> list[Made]:
+    """The result for each of these files. campaign: as `begin` pickles it."""
     from lagometer.report.samples.files import read
 
-    (campaign,) = _given
-    return read(campaign, batch)
+    return read(_campaign(campaign), batch)
+
+
+@lru_cache(maxsize=1)
+def _campaign(pickled: bytes) -> Campaign:
+    campaign: Campaign = pickle.loads(pickled)
+    return campaign

@@ -68,7 +68,7 @@ print(flush=True), sys.stdin.read()
 
 
 def test_a_process_has_its_own_memory() -> None:
-    """Of a small process that waits: this one has new memory with each look, and pages shared with its twins."""
+    """Of a small process that waits: this one has new memory with each look, and shares pages with twins."""
     command = (sys.executable, "-c", HOLDS_MORE_ON_DEMAND)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None

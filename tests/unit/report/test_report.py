@@ -6,7 +6,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NoReturn
@@ -131,14 +134,22 @@ def test_missing_samples_are_said(tmp_path: Path) -> None:
     assert made.rows[0].n == 50
 
 
-def unfit_processes(campaign: Campaign, count: int) -> ProcessPoolExecutor:
+def unfit_processes(count: int, ended: bool = False) -> ProcessPoolExecutor:
     """Such as end as soon as they begin: no memory, say."""
-    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=os._exit, initargs=(1,))
+    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=os._exit, initargs=(1,))
+    if ended:
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(os.getpid).result()
+    return pool
 
 
-@pytest.mark.parametrize("can_begin", [True, False])
+@pytest.mark.parametrize(
+    "make",
+    [processes, unfit_processes, partial(unfit_processes, ended=True)],
+    ids=["fit", "unfit", "unfit from the start"],
+)
 def test_processes_draw_what_threads_draw(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_begin: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[int], ProcessPoolExecutor]
 ) -> None:
     """With one trial per cell, one of which has no samples; and where no process can be had."""
     shape = Shape(adapters=("shm", "udp"), payloads_bytes=(64, 1024), trials=1, messages=300)
@@ -146,17 +157,21 @@ def test_processes_draw_what_threads_draw(
     next((directory / "samples").rglob("0.parquet")).unlink()
     monkeypatch.setattr(draw, "_cpus", lambda: 2)
     by_threads = build_report(open_campaign(directory))
+    assert draw.readers_of(directory) is None
     monkeypatch.setattr(draw, "MESSAGES_FOR_PROCESSES", 0)
     monkeypatch.setattr(draw, "FILES_FOR_PROCESSES", 2)
     monkeypatch.setattr(draw, "FILES_PER_BATCH", 1)
     begun: list[int] = []
 
-    def counted(campaign: Campaign, count: int) -> ProcessPoolExecutor:
+    def counted(count: int) -> ProcessPoolExecutor:
         begun.append(count)
-        return processes(campaign, count) if can_begin else unfit_processes(campaign, count)
+        return make(count)
 
     monkeypatch.setattr(draw, "processes", counted)
-    by_processes = build_report(open_campaign(directory))
+    readers = draw.readers_of(directory)
+    assert readers is not None
+    with readers:
+        by_processes = build_report(open_campaign(directory), readers)
     assert begun == [2]
     assert by_processes == by_threads
     assert by_threads.curves and any("could not be read" in note for note in by_threads.notes)
@@ -170,9 +185,9 @@ def test_processes_do_not_see_a_terminals_interruption(directory: Path) -> None:
         (mask,) = [line.split()[1] for line in text.splitlines() if line.startswith("SigBlk:")]
         return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
 
-    with processes(open_campaign(directory), 1) as pool:
-        (begun,) = begin(pool, [[]])
+    with processes(1) as pool:
         children = list(pool._processes)
+        (begun,) = begin(pool, open_campaign(directory), [[]])
         assert children and all(map(blocks, children)) and not blocks("self")
         assert begun.result() == []
 
@@ -182,24 +197,16 @@ def test_an_interruption_does_not_wait_for_what_was_not_begun(
 ) -> None:
     """While the processes have hardly begun and the rest of the report is made."""
     directory = write_campaign(tmp_path, Shape(adapters=("shm",), trials=1, messages=300))
-    monkeypatch.setattr(draw, "_cpus", lambda: 2)
-    monkeypatch.setattr(draw, "MESSAGES_FOR_PROCESSES", 0)
-    monkeypatch.setattr(draw, "FILES_FOR_PROCESSES", 1)
-    pools: list[ProcessPoolExecutor] = []
-
-    def remembered(campaign: Campaign, count: int) -> ProcessPoolExecutor:
-        pools.append(processes(campaign, count))
-        return pools[-1]
 
     def interrupted(campaign: Campaign) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(draw, "processes", remembered)
     monkeypatch.setattr(build, "known", interrupted)
+    readers = processes(2)
     with pytest.raises(KeyboardInterrupt):
-        build_report(open_campaign(directory))
+        build_report(open_campaign(directory), readers)
     with pytest.raises(RuntimeError, match="after shutdown"):
-        pools[0].submit(int)
+        readers.submit(int)
 
 
 def test_a_campaign_without_a_finished_trial_has_a_report(tmp_path: Path) -> None:
