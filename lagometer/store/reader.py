@@ -215,6 +215,15 @@ def _cells(path: Path, journal: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.concat([cells, form.cells_of_rows(rows)], how="diagonal_relaxed") if rows else cells
 
 
+def written_cells(directory: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """These columns of cells.parquet alone, before the campaign is opened. Raises CampaignError."""
+    path = directory / form.CELLS
+    frame: pl.DataFrame = _reading(
+        path, lambda: pl.read_parquet(path, columns=[*columns], glob=False, hive_partitioning=False)
+    )
+    return frame
+
+
 def _samples_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     """Only these columns, in this order."""
     present = set(_reading(path, lambda: pl.read_parquet_schema(path)))

@@ -26,8 +26,9 @@ from lagometer.report.samples.curves import curve
 from lagometer.report.samples.data import Curve, Series
 from lagometer.report.samples.files import Made, Task, TaskEdge, read
 from lagometer.report.samples.reader_pool import begin, processes
-from lagometer.store.format import CELLS, END_TO_END
-from lagometer.store.reader import Campaign
+from lagometer.store.errors import CampaignError
+from lagometer.store.format import END_TO_END
+from lagometer.store.reader import Campaign, written_cells
 from lagometer.summary.data import Row
 
 THREADS_MAX = 4
@@ -58,9 +59,8 @@ def readers_of(directory: Path) -> ProcessPoolExecutor | None:
     They load what they need while the caller reads the rest of the campaign, and the caller closes them.
     """
     try:
-        columns = ["cell", "trial", "n"]
-        cells = pl.read_parquet(directory / CELLS, columns=columns, glob=False, hive_partitioning=False)
-    except (OSError, pl.exceptions.PolarsError):
+        cells = written_cells(directory, ("cell", "trial", "n"))
+    except CampaignError:
         return None  # whoever opens the campaign says what is wrong
     files = cells.filter(pl.col("n") > 0).group_by("cell").agg(pl.col("trial").n_unique(), pl.col("n").sum())
     enough = _is_for_processes(files.height, int(files["n"].sum()), files["trial"].max() == 1)

@@ -177,6 +177,13 @@ def test_processes_draw_what_threads_draw(
     assert by_threads.curves and any("could not be read" in note for note in by_threads.notes)
 
 
+@pytest.mark.parametrize("content", [None, b"", b"PAR1 and no more PAR1"])
+def test_a_campaign_that_cannot_be_read_has_no_readers(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "cells.parquet").write_bytes(content)
+    assert draw.readers_of(tmp_path) is None
+
+
 def test_processes_do_not_see_a_terminals_interruption(directory: Path) -> None:
     """Not even while they load Python, when they would say so in a long trace."""
 
