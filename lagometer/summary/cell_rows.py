@@ -36,9 +36,9 @@ def over_trials(cells: pl.DataFrame, chosen: pl.Expr, **figures: pl.Expr) -> lis
     Also returns `cell`, `edge`, `trials` and the median of `cpu_per_message_ns`. All cells are processed at
     once, because a campaign may have tens of thousands.
     """
-    rows = cells.filter(pl.col("valid") & chosen).group_by("cell", "edge", maintain_order=True)
+    rows = cells.lazy().filter(pl.col("valid") & chosen).group_by("cell", "edge", maintain_order=True)
     table = rows.agg(trials=pl.len(), cpu_per_message_ns=median("cpu_per_message_ns"), **figures)
-    return table.to_dicts()
+    return table.collect().to_dicts()
 
 
 def median(column: str) -> pl.Expr:

@@ -15,6 +15,7 @@ from lagometer.stats.cell.taken import taken_messages
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.cell_data import LibraryGroup, NodeCost, NodeCosts, NotAvailable
+from lagometer.summary.cell_rows import with_values
 from lagometer.units import factor_text
 
 Factors = Mapping[str, Mapping[str, object]]
@@ -108,7 +109,7 @@ def _trials(campaign: Campaign) -> dict[str, _Trials]:
     valid = cells.filter(pl.col("valid"))
     taken = taken_messages(valid)
     whole = valid.filter(pl.col("edge") == END_TO_END)
-    rows = {(row["cell"], row["trial"]): row for row in whole.iter_rows(named=True)}
+    rows = {(row["cell"], row["trial"]): row for row in with_values(whole)}
     by_cell: dict[str, _Trials] = {}
     for line in campaign.journal:
         key = (line["cell"], line["trial"])

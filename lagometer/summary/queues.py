@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import statistics
 
+import polars as pl
+
 from lagometer.store.format import END_TO_END
 from lagometer.store.reader import Campaign
 from lagometer.summary.cell_data import Queue
@@ -18,10 +20,10 @@ def queues(campaign: Campaign) -> list[Queue]:
     if "response_growth_ns_per_s" not in campaign.cells.columns:
         return []
     by_cell: dict[str, list[tuple[float | None, list[str]]]] = {}
-    for row in campaign.cells.filter("valid").iter_rows(named=True):
-        if row["edge"] == END_TO_END:
-            warnings = [text for text in row["warnings"] or [] if text.startswith(f"{WORD}: {END_TO_END},")]
-            by_cell.setdefault(row["cell"], []).append((row["response_growth_ns_per_s"], warnings))
+    rows = campaign.cells.filter(pl.col("valid") & (pl.col("edge") == END_TO_END))
+    for cell, growth, texts in rows.select("cell", "response_growth_ns_per_s", "warnings").iter_rows():
+        warnings = [text for text in texts or [] if text.startswith(f"{WORD}: {END_TO_END},")]
+        by_cell.setdefault(cell, []).append((growth, warnings))
     result = []
     for cell, trials in by_cell.items():
         growing = [growth for growth, warnings in trials if warnings and growth is not None]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -75,11 +75,11 @@ class Hops:
         """The messages published and taken in this time, indexed for going back."""
         publish_ns, taken_ns = self._times
         (places,) = np.nonzero((publish_ns >= begin_ns) & (taken_ns <= end_ns))
-        return Index(self._samples[places], self.streams)
+        return Index(self._samples[places], lambda: self.streams)
 
     def whole(self) -> Index:
         """An index of all messages."""
-        return Index(self._samples.filter(pl.col("edge") != END_TO_END), self.streams)
+        return Index(self._samples.filter(pl.col("edge") != END_TO_END), lambda: self.streams)
 
     @cached_property
     def _times(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -122,9 +122,12 @@ class Hops:
 
 
 class Index:
-    """Messages by edge and number, and by when they were taken."""
+    """Messages by edge and number, and by when they were taken.
 
-    def __init__(self, rows: pl.DataFrame, streams: Mapping[tuple[str, int], str]) -> None:
+    streams: gives `Hops.streams`, which only messages with a cause need.
+    """
+
+    def __init__(self, rows: pl.DataFrame, streams: Callable[[], Mapping[tuple[str, int], str]]) -> None:
         self._streams = streams
         self._numbered: dict[tuple[str, int], Hop] = {}
         self._taken: dict[int, list[Hop]] = {}
@@ -149,7 +152,8 @@ class Index:
     def _back(self, hop: Hop, sequence: int, publish_ns: int) -> tuple[Hop, ...]:
         if not hop.causes:
             return (hop,) if (hop.sequence, hop.publish_ns) == (sequence, publish_ns) else ()
-        edges = ((self._streams.get((hop.sender, stream)), number) for stream, number in hop.causes)
+        streams = self._streams()
+        edges = ((streams.get((hop.sender, stream)), number) for stream, number in hop.causes)
         arrived = [
             cause
             for edge, number in edges
