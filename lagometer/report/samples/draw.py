@@ -90,6 +90,7 @@ class Drawing:
         self._wanted, self._fitting = len(wanted), len(fitting)
         self._tasks = list(_tasks(wanted, fitting, self._points, payload_known))
         self._batches = list(_batches(self._tasks))
+        # A trial that only the journal has may be a cell's second: then curves need the latencies of both.
         self._pool = readers if all(task.curves for task in self._tasks) else None
         self._begun = self._begin()
 

@@ -83,7 +83,7 @@ class Hops:
 
     @cached_property
     def _times(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """When each message was published and taken. A search here costs a tenth of one through the table."""
+        """When each message was published and taken, to search without looking at the other columns."""
         return self._samples["publish_ns"].to_numpy(), self._samples["taken_ns"].to_numpy()
 
     @cached_property
@@ -169,8 +169,8 @@ class Index:
 
 
 def _hops(rows: pl.DataFrame) -> Iterator[Hop]:
-    columns = rows.select(COLUMNS[:-2])
-    for edge, sequence, sent, taken, done, begun, started, stream, number, several in columns.iter_rows():
+    messages = rows.select(COLUMNS[:-2]).iter_rows()
+    for edge, sequence, sent, taken, done, begun, started, stream, number, several in messages:
         if ARROW not in edge:
             continue
         first_cause = () if stream is None else ((stream, number),)
