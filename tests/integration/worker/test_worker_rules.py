@@ -207,8 +207,9 @@ def test_a_closed_loop_without_an_answer_sends_again(kind: Kind, folder: Path) -
     said = carried_out(kind, folder, nodes, measure_ns=500 * MILLISECOND_NS)
     sent = said.lane(KIND_SENT, 0, 0)
     assert sent["sequence"].tolist() == [0, 1, 2, 3]
-    # From one time that is due to the next; a message is stamped a little later than it is due.
-    assert (np.diff(sent["publish_ns"]) >= 0.9 * PERIOD_NS).all()
+    # Of the callbacks: a busy machine may stamp the message itself any time after its callback has begun.
+    begun = sent["publish_ns"] - sent["callback_ns"].astype(np.int64)
+    assert (np.diff(begun) >= PERIOD_NS).all()
     (written,) = said.event("done")["writers"]
     assert (written["sent"], written["resent_after_timeout"]) == (4, 3)
     assert "due" not in written, "a loop has no schedule"

@@ -27,7 +27,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     bundle = tmp_path / "page.html"
     bundle.write_text(page.PLACEHOLDER)
     monkeypatch.setattr(page, "BUNDLE", bundle)
-    monkeypatch.setattr(page, "build_report", lambda _campaign: None)
+    monkeypatch.setattr(page, "build_report", lambda _campaign, _readers: None)
     monkeypatch.setattr(page, "script_json", lambda _report: "{}")
     return out
 
@@ -128,7 +128,7 @@ def test_a_missing_bundle_is_said_and_the_run_is_as_good(
 
 
 def test_a_defect_in_the_report_is_not_hidden(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_campaign: object) -> None:
+    def broken(_campaign: object, _readers: object) -> None:
         raise ZeroDivisionError("by accident")
 
     monkeypatch.setattr(page, "build_report", broken)
