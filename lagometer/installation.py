@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from lagometer.errors import SetupMissing
@@ -107,3 +108,14 @@ def _program(name: str, variable: str) -> Path:
         if os.access(candidate, os.X_OK):
             return candidate
     raise SetupMissing(f"the program {name} is missing", hint="run `make setup`")
+
+
+def sourced_folders(below: Mapping[str, str]) -> tuple[str, ...]:
+    """Folders of programs in sourced installations. below: where they are in each prefix that a variable
+    names, such as `lib/rmw_zenoh_cpp` by `AMENT_PREFIX_PATH`."""
+    return tuple(
+        str(Path(prefix) / place)
+        for name, place in below.items()
+        for prefix in os.environ.get(name, "").split(os.pathsep)
+        if prefix
+    )

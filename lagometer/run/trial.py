@@ -185,14 +185,15 @@ class TrialRunner:
         local_plans = [plan for plan in plans if plan.worker.host == link.name]
         first = link.name == cell.hosts[0]
         serving = service_address(cell, study.hosts)
+        daemons = wanted_daemons(cell, self._adapters, directory, serving)
         orders = Orders(
             network=network,
             directory=directory,
             workers=tuple(self._command(plan, study, link, directory) for plan in local_plans),
             daemons=(
                 *wanted_link(cell, study.hosts, link.name, study.seed + trial, study.duration_ns, directory),
-                *(wanted_daemons(cell, self._adapters, directory, serving) if first else ()),
-                *wanted_bridge(cell, study.hosts, link.name, directory),
+                *(daemons if first else ()),
+                *wanted_bridge(cell, study.hosts, link.name, directory, daemons),
             ),
             load=wanted_load(study, cell, link.name, owner, number),
             leaves=self._leaves(local_plans, network, directory),

@@ -19,17 +19,11 @@ def not_bridged(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
     if bridge is None:
         return
     if not cell.across:
-        topic = next(iter(cell.traffic))
-        yield (
-            f"no topic of {cell.graph.name} goes to another domain, so bridge {bridge.name} has nothing to "
-            f"carry: give topics two, such as `{topic}: {{domain: 5+10}}`"
-        )
+        yield _nothing_to_carry(cell, bridge)
         return
     if (missing := why_missing(bridge)) is not None:
         yield missing
-    domains = sorted({domain for traffic in cell.across.values() for domain in traffic.domains})
-    if len(domains) > 2:
-        yield f"bridge {bridge.name} joins two domains, and the topics across need {len(domains)}"
+    yield from _ends(cell, bridge)
     yield from _around(cell, bridge, surroundings)
     for topic, traffic in cell.across.items():
         if topic in cell.graph.service_of:
@@ -39,6 +33,41 @@ def not_bridged(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
         for lack in bridge.lacks:
             if _is_hit(lack, traffic, cell):
                 yield f"bridge {bridge.name} does not carry topic '{topic}': {lack.sentence}"
+
+
+def _nothing_to_carry(cell: Cell, bridge: BridgeProgram) -> str:
+    topic, graph = next(iter(cell.traffic)), cell.graph.name
+    if bridge.sides is None:
+        return (
+            f"no topic of {graph} goes to another domain, so bridge {bridge.name} has nothing to carry: give "
+            f"topics two, such as `{topic}: {{domain: 5+10}}`"
+        )
+    (here, *_), (there, *_) = bridge.sides
+    return (
+        f"no topic of {graph} goes between {_sides(bridge)}, so bridge {bridge.name} has nothing to carry: "
+        f"give topics both, such as `{topic}: {{adapter: {here}+{there}}}`"
+    )
+
+
+def _sides(bridge: BridgeProgram) -> str:
+    return " and ".join(" or ".join(side) for side in bridge.sides or ())
+
+
+def _ends(cell: Cell, bridge: BridgeProgram) -> Iterator[str]:
+    """What the bridge joins, against where its topics are published and read."""
+    if bridge.sides is None:
+        domains = {domain for traffic in cell.across.values() for domain in traffic.domains}
+        if len(domains) > 2:
+            yield f"bridge {bridge.name} joins two domains, and the topics across need {len(domains)}"
+        return
+    for topic, traffic in cell.across.items():
+        if cell.sides_of(traffic) is None:
+            ends = f"{traffic.publisher_adapter} to {traffic.subscriber_adapter}"
+            yield f"bridge {bridge.name} joins {_sides(bridge)}, and topic '{topic}' goes from {ends}"
+    for on_side in cell.domains_on_sides:
+        if len(on_side) > 1:
+            many = " and ".join(map(str, on_side))
+            yield f"bridge {bridge.name} is in one domain on each side, not in {many}"
 
 
 def _around(cell: Cell, bridge: BridgeProgram, surroundings: Surroundings) -> Iterator[str]:

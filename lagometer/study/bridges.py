@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bridges that are programs of their own: which there are, what each carries, and how it is started.
 
-A topic with two domains (`domain: 5+10`) has its publishers in the first and its subscribers in the second.
-The factor `bridge` names the program that carries its messages across. Each is declared in one file: those
-that ship are in `bridges/`, the user's own in the folders that LAGOMETER_BRIDGE_PATH names.
+A topic with two domains (`domain: 5+10`) has its publishers in the first and its subscribers in the second;
+one with two adapters (`adapter: ros1+ros2`) may need a bridge, too. The factor `bridge` names the program
+that carries the messages across. Each is declared in one file: those that ship are in `bridges/`, the user's
+own in the folders that LAGOMETER_BRIDGE_PATH names.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lagometer.errors import BadInput
-from lagometer.installation import BUILD, PACKAGE
+from lagometer.installation import BUILD, PACKAGE, sourced_folders
 from lagometer.study.payload import PayloadType
 from lagometer.study.sidecar import OptionValue, Ready
 from lagometer.study.sidecar_problems import problems_of
@@ -95,18 +96,21 @@ class Lack(_Part):
 class BridgeProgram(_Part):
     """One file of `bridges/`.
 
-    program: searched in our own folders, then on PATH; package: what to install if it is missing; processes:
-    one for both domains, or one for each, which then reach each other at `port`; arguments, files (content
-    by name, in `{runtime}`), environment: with the placeholders of `PLACEHOLDERS`; ready: how to tell that
-    it serves; adapters: whose topics it carries; otherwise: why it carries no others; lacks: what does not
-    pass.
+    program: searched in our own folders, in a sourced installation (`below`, as for a daemon), then on PATH;
+    package: what to install if it is missing; processes: one for both domains, or one for each, which then
+    reach each other at `port`; sides: if it joins two middlewares instead of two domains, the adapters on
+    either side; arguments, files (content by name, in `{runtime}`), environment: with the placeholders of
+    `PLACEHOLDERS`; ready: how to tell that it serves; adapters: whose topics it carries; otherwise: why it
+    carries no others; lacks: what does not pass.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     title: str
     program: str
     package: str
+    below: dict[str, str] = Field(default_factory=dict)
     processes: Literal["one", "per-domain"]
+    sides: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     port: int | None = Field(default=None, ge=1, le=65535)
     arguments: tuple[str, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)
@@ -123,6 +127,24 @@ class BridgeProgram(_Part):
         if self.name == NONE:
             raise ValueError(f"'{NONE}' is the name of no bridge")
         return self
+
+    @model_validator(mode="after")
+    def _sides_are_carried(self) -> BridgeProgram:
+        if self.sides is None:
+            return self
+        if self.processes != "one":
+            raise ValueError("`sides` goes with processes one, which speaks both middlewares")
+        if sorted(self.sides[0] + self.sides[1]) != sorted(self.adapters):
+            raise ValueError("`sides` has each of `adapters` once")
+        return self
+
+    def place_on_sides(self, publisher: str, subscriber: str) -> tuple[int, int] | None:
+        """On which side the adapters of a topic's publishers and subscribers are; None unless the bridge
+        joins them."""
+        for place, (here, there) in enumerate((self.sides, self.sides[::-1]) if self.sides else ()):
+            if publisher in here and subscriber in there:
+                return place, 1 - place
+        return None
 
     def process_names(self, domains: tuple[int, int]) -> tuple[str, ...]:
         """The names of its processes in a trial, in the order of the domains."""
@@ -179,7 +201,7 @@ def find_bridge(name: str) -> BridgeProgram | None:
 
 def find_bridge_program(bridge: BridgeProgram) -> str | None:
     """The path of its program; None if it is not installed."""
-    folders = (*map(str, PROGRAM_FOLDERS), os.environ.get("PATH", os.defpath))
+    folders = (*map(str, PROGRAM_FOLDERS), *sourced_folders(bridge.below), os.environ.get("PATH", os.defpath))
     return shutil.which(bridge.program, path=os.pathsep.join(folders))
 
 

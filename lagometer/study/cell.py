@@ -181,7 +181,8 @@ class Cell:
             if taken.topic in rule.subscribes and published.topic in rule.writes
         ]
         into, out_of = self.traffic[taken.topic], self.traffic[published.topic]
-        crosses = (into.adapter, into.subscriber_domain) != (out_of.adapter, out_of.domain)
+        here = (into.subscriber_adapter, into.subscriber_domain)
+        crosses = here != (out_of.publisher_adapter, out_of.domain)
         at_once = all(rule.is_relay and taken.topic in rule.reads for rule in rules)
         return bool(rules) and crosses and at_once
 
@@ -197,10 +198,29 @@ class Cell:
 
     @property
     def across(self) -> dict[str, Traffic]:
-        """The topics that a bridge carries to another domain."""
+        """The topics that a bridge carries to another domain or middleware."""
         return {
-            topic: traffic for topic, traffic in self.traffic.items() if traffic.domain_across is not None
+            topic: traffic
+            for topic, traffic in self.traffic.items()
+            if traffic.domain_across is not None or self.sides_of(traffic) is not None
         }
+
+    def sides_of(self, traffic: Traffic) -> tuple[int, int] | None:
+        """On which side of the cell's bridge a topic is published and on which it is read, 0 or 1; None
+        unless the bridge joins two middlewares, and the topic has both."""
+        if self.bridge is None:
+            return None
+        return self.bridge.place_on_sides(traffic.publisher_adapter, traffic.subscriber_adapter)
+
+    @property
+    def domains_on_sides(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The domains that the topics across have on either side of a bridge that joins two middlewares."""
+        found: tuple[set[int], set[int]] = (set(), set())
+        for traffic in self.across.values():
+            if (places := self.sides_of(traffic)) is not None:
+                found[places[0]].add(traffic.domain)
+                found[places[1]].add(traffic.subscriber_domain)
+        return tuple(sorted(found[0])), tuple(sorted(found[1]))
 
     @property
     def edges_across(self) -> tuple[Edge, ...]:

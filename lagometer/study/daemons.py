@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lagometer.installation import sourced_folders
 from lagometer.study.room import MESSAGE_BYTES, MESSAGES
 from lagometer.study.sidecar import PROFILE, Daemon, OptionValue
 
@@ -77,12 +78,7 @@ def find_program(daemon: Daemon, directory: Path) -> str | None:
     Searches the adapter's own folder, a sourced installation if the daemon belongs to one, PATH, and the
     other folders where distributions install daemons.
     """
-    sourced = [
-        str(Path(prefix) / place)
-        for name, place in daemon.below.items()
-        for prefix in os.environ.get(name, "").split(os.pathsep)
-        if prefix
-    ]
+    sourced = sourced_folders(daemon.below)
     folders = (str(directory), *sourced, os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS)
     return shutil.which(daemon.command[0], path=os.pathsep.join(folders))
 

@@ -69,6 +69,8 @@ def reasons(
         cell_reasons += (
             prefix + reason for reason in _topic(topic, traffic, cell.graph, surroundings.adapters, serves)
         )
+        if cell.sides_of(traffic) is None:  # otherwise neither end gets a message of the other
+            cell_reasons += (prefix + reason for reason in _pair(traffic, surroundings.adapters))
         if serves:
             cell_reasons += service_topic(traffic, surroundings.adapters)
     cell_reasons += late_servers(cell, surroundings.adapters)
@@ -148,7 +150,6 @@ def _topic(
         limit = adapters[name].sidecar.limits
         if limit.topic_names is not None and not re.fullmatch(limit.topic_names, topic):
             yield f"{name} refuses the topic's name '{topic}': {limit.topic_names_reason}; rename it"
-    yield from _pair(traffic, adapters)
     smallest = min(traffic.sizes_bytes, default=traffic.payload_bytes)
     if not holds_envelope(traffic.type, smallest):
         for reason in _unknown_senders(topic, graph):
@@ -185,7 +186,7 @@ def _abilities(name: str, adapter: Adapter, traffic: Traffic, serves: bool) -> I
     for ability, value, offered in requirements:
         if value not in offered:
             yield _lacks(name, ability, value, offered)
-    if any(traffic.domains) and not abilities.domains:
+    if any(traffic.domains_of(name)) and not abilities.domains:
         yield f"{name} has no domains"
     for policy in traffic.policies:
         if policy not in abilities.policies:

@@ -364,8 +364,9 @@ FACTORS: tuple[Factor, ...] = (
         "bridge",
         parse_bridge,
         str,
-        "what carries topics with two domains (`domain: 5+10`) across: none (both ends are in the lower "
-        "one), or a program such as zenoh-dds, zenoh-ros2dds, ddsrouter",
+        "what carries topics with two domains (`domain: 5+10`), or with two middlewares (`adapter: "
+        "ros1+ros2`), across: none (both ends are in the lower domain), or a program such as zenoh-dds, "
+        "zenoh-ros2dds, ddsrouter, ros1-bridge",
         {"type": "string"},
         prefix="bridge-",
     ),

@@ -84,6 +84,11 @@ class Traffic:
         """The domains of both ends, each once."""
         return tuple(dict.fromkeys((self.domain, self.subscriber_domain)))
 
+    def domains_of(self, adapter: str) -> tuple[int, ...]:
+        """The domains in which this adapter is at one of the ends."""
+        ends = ((self.publisher_adapter, self.domain), (self.subscriber_adapter, self.subscriber_domain))
+        return tuple(dict.fromkeys(domain for name, domain in ends if name == adapter))
+
     def in_one_domain(self) -> Traffic:
         """The same without a bridge: both ends in the lower of the two domains."""
         return replace(self, domain=min(self.domains), domain_across=None)

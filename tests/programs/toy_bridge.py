@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterator
 
 from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState, WaitSet
 from cyclonedds.domain import DomainParticipant
@@ -32,20 +33,26 @@ EVERY = ViewState.Any | InstanceState.Any | SampleState.Any
 SECOND_NS = 1_000_000_000
 
 
+def arrivals(participant: DomainParticipant, reader: DataReader) -> Iterator[object]:
+    """What arrives, for ever."""
+    waitset = WaitSet(participant)
+    waitset.attach(ReadCondition(reader, EVERY))
+    while True:
+        waitset.wait(SECOND_NS)
+        yield from reader.take(N=100)
+
+
 def carry(name: str, here: DomainParticipant, there: DomainParticipant) -> None:
     """Passes on what arrives, for ever."""
     reader = DataReader(here, Topic(here, name, BYTES), QOS)
     writer = DataWriter(there, Topic(there, name, BYTES), QOS)
-    waitset = WaitSet(here)
-    waitset.attach(ReadCondition(reader, EVERY))
-    while True:
-        waitset.wait(SECOND_NS)
-        for sample in reader.take(N=100):
-            if not isinstance(sample, InvalidSample):
-                writer.write(sample)
+    for sample in arrivals(here, reader):
+        if not isinstance(sample, InvalidSample):
+            writer.write(sample)
 
 
-first, second = (DomainParticipant(int(word)) for word in sys.argv[1:3])
-threading.Thread(target=carry, args=("lagometer/back", second, first), daemon=True).start()
-print("toy serves", flush=True)
-carry("lagometer/out", first, second)
+if __name__ == "__main__":
+    first, second = (DomainParticipant(int(word)) for word in sys.argv[1:3])
+    threading.Thread(target=carry, args=("lagometer/back", second, first), daemon=True).start()
+    print("toy serves", flush=True)
+    carry("lagometer/out", first, second)

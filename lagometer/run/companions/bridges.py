@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lagometer.agent.commands import Companion
 from lagometer.agent.daemons import Ready, Wanted
@@ -15,7 +15,11 @@ from lagometer.study.hosts import Host
 
 
 def domains_across(cell: Cell) -> tuple[int, int]:
-    """Returns the two domains that the bridge of a cell joins, the lower one first."""
+    """Returns the two domains that the bridge of a cell joins, the lower one first; of a bridge that joins
+    two middlewares, that on its first side and that on its second."""
+    if cell.bridge is not None and cell.bridge.sides is not None:
+        (first,), (second,) = cell.domains_on_sides
+        return first, second
     first, second = sorted({domain for traffic in cell.across.values() for domain in traffic.domains})
     return first, second
 
@@ -25,9 +29,11 @@ def bridge_processes(cell: Cell) -> tuple[str, ...]:
     return cell.bridge.process_names(domains_across(cell)) if cell.bridge is not None else ()
 
 
-def wanted_bridge(cell: Cell, hosts: Mapping[str, Host], host: str, runtime: str) -> tuple[Wanted, ...]:
+def wanted_bridge(
+    cell: Cell, hosts: Mapping[str, Host], host: str, runtime: str, daemons: Sequence[Wanted] = ()
+) -> tuple[Wanted, ...]:
     """Returns the processes of the cell's bridge that run on this host, for a trial in the folder `runtime`:
-    each next to a node of its domain."""
+    each next to a node of its domain. daemons: of the adapters, which it reaches as the workers do."""
     bridge = cell.bridge
     if bridge is None:
         return ()
@@ -41,7 +47,8 @@ def wanted_bridge(cell: Cell, hosts: Mapping[str, Host], host: str, runtime: str
         if cell.domain_host(domains[place]) != host and len(cell.hosts) > 1:
             continue
         values = _values(cell, bridge, process, place, address, runtime)
-        wanted.append(_process(bridge, process, values, pinned_words(cell)))
+        around = {name: text for daemon in daemons for name, text in daemon.for_workers.items()}
+        wanted.append(_process(bridge, process, values, pinned_words(cell), around))
     return tuple(wanted)
 
 
@@ -67,13 +74,17 @@ def _values(
 
 
 def _process(
-    bridge: BridgeProgram, process: str, values: Mapping[str, str], before: tuple[str, ...]
+    bridge: BridgeProgram,
+    process: str,
+    values: Mapping[str, str],
+    before: tuple[str, ...],
+    around: Mapping[str, str],
 ) -> Wanted:
     def filled(text: str) -> str:
         return filled_in(text, values)
 
     arguments = (*before, find_bridge_program(bridge) or bridge.program, *map(filled, bridge.arguments))
-    environment = {name: filled(text) for name, text in bridge.environment.items()}
+    environment = {**around, **{name: filled(text) for name, text in bridge.environment.items()}}
     texts = {key: filled(getattr(bridge.ready, key) or "") or None for key in ("unix_socket", "file")}
     return Wanted(
         name=process,

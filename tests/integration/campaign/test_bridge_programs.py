@@ -32,6 +32,21 @@ print("fake serves", flush=True)
 signal.pause()
 """
 
+# The same round trip between two middlewares.
+SIDES = """
+topics:
+  out:  {adapter: zenoh-py+cyclonedds}
+  back: {adapter: cyclonedds+zenoh-py}
+nodes:
+  ping:
+    rules:
+      - {trigger: timer, publishes: [out]}
+      - {trigger: any, subscribes: [back]}
+  pong: {trigger: any, subscribes: [out], publishes: [back]}
+chains:
+  round-trip: [out, back]
+"""
+
 
 def carried(build: Path, folder: Path, bridge: str | list[str] = "zenoh-dds", **matrix: Any) -> Path:
     """The campaign of a round trip across the bridge, valid at last."""
@@ -142,6 +157,35 @@ def test_every_view_has_what_a_bridge_of_ones_own_takes(
     assert json.loads(text)["bridges"] == [row.model_dump()]
     code, text, errors = lagometer(tmp_path, "show", str(out))
     assert code == 0 and "stay is not available" in " ".join(text.split()), errors
+
+
+def test_a_bridge_joins_two_middlewares(build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which neither understands the other."""
+    need("cyclonedds")
+    need("cyclonedds-py")  # which the toy is made of, as of the next
+    need("zenoh-py")
+    own = {
+        "arguments": [str(ROOT / "tests" / "programs" / "toy_sides.py"), "{runtime}", "{second}"],
+        "sides": [["zenoh-py"], ["cyclonedds"]],
+        "adapters": {"zenoh-py": {}, "cyclonedds": {}},
+    }
+    monkeypatch.setenv(VARIABLE, str(declare(tmp_path, **own)))
+    workload = tmp_path / "sides.yaml"
+    workload.write_text(SIDES)
+    each = {"adapter": "cyclonedds", "workload": str(workload), "bridge": "own"}
+    out = run_campaigns(
+        build, tmp_path, {**each, "reliability": "reliable", "domain": 7}, duration="600ms", drain="3s"
+    )[-1]
+    assert set(lost_of(out).values()) == {0}
+    campaign = open_campaign(out)
+    (row,) = summarise(campaign).bridges
+    edges = campaign.cells.filter(pl.col("valid") & pl.col("edge").is_in(["ping→pong", "pong→ping"]))
+    assert (row.node, row.passed_on) == ("own", int(edges["n"].sum())) and row.passed_on > 0
+    assert row.added_p50_ns is None, "there is no such way without a bridge"
+    assert edges["transport"].null_count() == 2
+    (cell,) = campaign.manifest["cells"]
+    assert cell["bridge"]["edges"] == ["ping→pong", "pong→ping"]
+    assert "bridges" not in cell, "no node of ours forwards"
 
 
 def test_each_domain_has_a_process_over_zenoh(build: Path, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from needs import need
 from study_adapters import SPECIAL, write_adapters
 
-from lagometer.agent.daemons import Wanted
+from lagometer.agent.commands import Companion
+from lagometer.agent.daemons import Ready, Wanted
 from lagometer.errors import BadInput
 from lagometer.run.companions.bridges import bridge_processes, wanted_bridge
 from lagometer.run.worker.layout import worker_plans
@@ -218,6 +219,78 @@ def test_what_a_bridge_cannot_do_is_excluded_with_its_reason(
     assert said in reason(tmp_path, **more)
 
 
+SIDES: dict[str, Any] = {
+    "processes": "one",
+    "port": None,
+    "sides": [["cyclonedds"], ["fastdds", "shm"]],
+    "adapters": {"cyclonedds": {}, "fastdds": {}, "shm": {}},
+    "arguments": ["{first}-{second}"],
+    "files": {},
+    "ready": {"output": "x"},
+    "lacks": [],
+}
+BETWEEN = ACROSS.replace("domain: 5+10", "adapter: cyclonedds+shm").replace(
+    "domain: 10+5", "adapter: shm+cyclonedds"
+)
+
+
+def test_a_bridge_may_join_two_middlewares_that_do_not_understand_each_other(tmp_path: Path) -> None:
+    declare(tmp_path, **SIDES)
+    cell = cell_of(tmp_path, text=BETWEEN)
+    assert set(cell.across) == {"out", "back"}
+    assert [cell.sides_of(traffic) for traffic in cell.traffic.values()] == [(0, 1), (1, 0)]
+    assert cell.bridges == {}, "pong answers on the side that it reads"
+    (process,) = processes(cell)
+    assert process.companion.arguments[-1] == "0-0"
+    assert "shm does not understand cyclonedds" in reason(tmp_path, text=BETWEEN, bridge="none")
+
+
+def test_it_reaches_the_daemons_of_the_adapters_as_the_workers_do(tmp_path: Path) -> None:
+    declare(tmp_path, **SIDES, environment={"MASTER": "own"})
+    around = {"MASTER": "http://master", "LOG": "/run/x/log"}
+    daemon = Wanted("master", Companion(("true",), {}, daemon=True), Ready(output="x"), for_workers=around)
+    (process,) = wanted_bridge(cell_of(tmp_path, text=BETWEEN), {}, "here", "/run/x", [daemon])
+    assert process.companion.environment == {"MASTER": "own", "LOG": "/run/x/log"}
+
+
+def test_each_side_has_its_domain(tmp_path: Path) -> None:
+    """Also if the other one has none."""
+    declare(tmp_path, **SIDES)
+    text = BETWEEN.replace("+shm", "+shm, domain: 9+0").replace("+cyclonedds", "+cyclonedds, domain: 0+9")
+    (process,) = processes(cell_of(tmp_path, text=text))
+    assert process.companion.arguments[-1] == "9-0"
+    two = text.replace("0+9", "0+8")
+    assert "bridge toy is in one domain on each side, not in 8 and 9" in reason(tmp_path, text=two)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ACROSS, "joins cyclonedds and fastdds or shm, and topic 'out' goes from cyclonedds to cyclonedds"),
+        (
+            ACROSS.replace("5+10", "5").replace("10+5", "5"),
+            "has nothing to carry: give topics both, such as `out: {adapter: cyclonedds+fastdds}`",
+        ),
+    ],
+)
+def test_what_does_not_go_between_the_sides_is_excluded(tmp_path: Path, text: str, said: str) -> None:
+    declare(tmp_path, **SIDES)
+    assert said in reason(tmp_path, text=text)
+
+
+def test_a_program_of_a_sourced_installation_is_found_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sourced" / "lib" / "toy" / "the-toy"
+    path.parent.mkdir(parents=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    declare(tmp_path, program="the-toy", below={"TOY_PREFIX_PATH": "lib/toy"})
+    assert "needs the-toy, which is not installed" in reason(tmp_path)
+    monkeypatch.setenv("TOY_PREFIX_PATH", f"/none:{tmp_path / 'sourced'}")
+    assert processes(cell_of(tmp_path))[0].companion.arguments[0] == str(path)
+
+
 def secured(monkeypatch: pytest.MonkeyPatch, out: str, inside: str) -> str:
     """A workload with a topic across domains and one in the second domain, with these kinds of security."""
     need("openssl")
@@ -283,6 +356,8 @@ def test_a_build_that_failed_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     ("keys", "said"),
     [
         ({"port": None}, "`port` goes with processes per-domain"),
+        ({"sides": [["cyclonedds"], ["fastdds"]]}, "`sides` goes with processes one"),
+        ({**SIDES, "sides": [["cyclonedds"], ["fastdds"]]}, "`sides` has each of `adapters` once"),
         ({"processes": "one"}, "`port` goes with processes per-domain"),
         ({"progam": "x"}, "unknown key 'progam' (did you mean 'program'?)"),
         ({"lacks": [{"setting": "payload", "reason": "x"}]}, "`above` goes with payload and rate"),
@@ -306,7 +381,7 @@ def test_a_folder_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch
 def test_those_that_ship_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(bridges_of.VARIABLE)
     found = {name: load_bridge(path) for name, path in known_bridges().items()}
-    assert list(found) == ["ddsrouter", "zenoh-dds", "zenoh-ros2dds"]
+    assert list(found) == ["ddsrouter", "ros1-bridge", "zenoh-dds", "zenoh-ros2dds"]
     # Its names have no prefix, and its type is not of ROS 2.
     assert "bytes" not in found["zenoh-ros2dds"].adapters["ros2_rust"].types
     assert "cyclonedds" not in found["zenoh-ros2dds"].adapters

@@ -77,7 +77,7 @@ def test_sizes_are_bounded(name: str) -> None:
 def test_those_that_ship_are_valid() -> None:
     paths = sorted(SHIPPED_FOLDERS[0].glob("*.yaml"))
     names = ["across-domains", "action", "d435", "dds-to-ros1", "diamond", "pictures-to-cloud"]
-    names += ["request-reply", "ros1-to-dds", "sensor-fusion", "two-domains"]
+    names += ["request-reply", "ros1-to-dds", "ros1-to-ros2", "ros2-to-ros1", "sensor-fusion", "two-domains"]
     assert [path.stem for path in paths] == names
     for path in paths:
         graph = load_workload(path)
