@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "objects.hpp"
 
+#include <rcl/context.h>
 #include <rmw/rmw.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
 
+#include "dds_security.hpp"
 #include "graph_name.hpp"
+#include "keystore.hpp"
 #include "reader.hpp"
 #include "ros2_messages.hpp"
 
@@ -44,7 +49,7 @@ nlohmann::json mapped_library(const std::string& rmw) {
   return nullptr;
 }
 
-std::shared_ptr<rclcpp::Context> make_context(size_t domain) {
+std::shared_ptr<rclcpp::Context> make_context(size_t domain, const std::vector<const char*>& arguments) {
   rclcpp::InitOptions options;
   options.set_domain_id(domain);
   // Each initialisation opens its own log file. A ROS 2 process does that once.
@@ -52,8 +57,40 @@ std::shared_ptr<rclcpp::Context> make_context(size_t domain) {
   options.auto_initialize_logging(!logs.exchange(true));
   // lagometer handles signals: rclcpp::init would install its own handlers, a context does not.
   auto context = std::make_shared<rclcpp::Context>();
-  context->init(0, nullptr, options);
+  context->init(static_cast<int>(arguments.size()), arguments.data(), options);
   return context;
+}
+
+/// Secured contexts of this process have a number each.
+std::filesystem::path next_keystore(std::string_view runtime_directory) {
+  static std::atomic<unsigned> made{0};
+  const std::string name = "keystore-" + std::to_string(getpid()) + "-" + std::to_string(made++);
+  return std::filesystem::path(runtime_directory) / "sros2" / name;
+}
+
+/// Throws Error(LAGOMETER_UNSUPPORTED).
+void check_security(const Settings& settings) {
+  const std::string rmw = rmw_get_implementation_identifier();
+  if (rmw.starts_with("rmw_zenoh"))
+    throw Error(LAGOMETER_UNSUPPORTED, "ros2: " + rmw + " is not secured by the files of DDS Security");
+  if (settings.intra_process)
+    throw Error(LAGOMETER_UNSUPPORTED, "ros2: intra_process hands messages over, and nothing is secured there");
+}
+
+/// A context that finds its keystore and starts with it or not at all.
+std::shared_ptr<rclcpp::Context> make_secured(size_t domain, const dds_security::Files& files,
+                                              std::string_view runtime_directory) {
+  const Keystore keystore(files, next_keystore(runtime_directory));
+  const Variables while_it_starts(keystore.variables());
+  return make_context(domain, Keystore::arguments());
+}
+
+/// How the rmw protects a context, by the folder that it has taken its files from: "none", "sign" or "encrypt".
+std::string security_of(rclcpp::Context& context) {
+  const rmw_context_t* const rmw = rcl_context_get_rmw_context(context.get_rcl_context().get());
+  const rmw_security_options_t& security = rmw->options.security_options;
+  if (security.security_root_path == nullptr) return "none";
+  return dds_security::protection_in(std::string(security.security_root_path) + "/governance.p7s");
 }
 
 }  // namespace
@@ -88,11 +125,12 @@ OnlyOne::~OnlyOne() {
 
 Context::Context(const lagometer_context_config& config)
     : settings_(Settings::from(view(config.profile), view(config.options))) {
-  if (config.security.size != 0)
-    throw Error(LAGOMETER_UNSUPPORTED, "ros2: security is set by ROS_SECURITY_KEYSTORE, not by lagometer");
+  const std::optional<dds_security::Files> security = dds_security::parse(config.security, "ros2");
   choose_rmw(settings_, view(config.runtime_directory));
   if (settings_.intra_process) hands_over_.emplace(config.domain);
-  ros_context_ = make_context(config.domain);
+  if (security) check_security(settings_);
+  ros_context_ = security ? make_secured(config.domain, *security, view(config.runtime_directory))
+                          : make_context(config.domain, {});
   check_rmw(settings_);
 }
 
@@ -128,6 +166,7 @@ nlohmann::json Context::describe() const {
                            "FASTRTPS_DEFAULT_PROFILES_FILE", "ZENOH_SESSION_CONFIG_URI"}) {
     if (const auto value = variable(name)) settings[name] = setting(*value, "");
   }
+  if (const std::string kind = security_of(*ros_context_); kind != "none") settings["security"] = setting(kind, "none");
   if (const auto chosen = builtin_transports(); chosen && rmw.starts_with("rmw_fastrtps"))
     settings["FASTDDS_BUILTIN_TRANSPORTS"] = setting(*chosen, "DEFAULT");
   nlohmann::json paste = nlohmann::json::array();
