@@ -27,6 +27,7 @@ MARKS = {
     "unknown": "[dim]unknown[/]",
 }
 WORST_FIRST = ("fail", "warn", "unknown", "ok")
+INDENT = 6  # of what a check spoils, and its fix
 
 
 def command(
@@ -102,10 +103,10 @@ def _print(findings: Sequence[Finding], console: Console) -> None:
 
     for finding in sorted(findings, key=lambda finding: WORST_FIRST.index(finding.verdict)):
         head = f"{MARKS[finding.verdict]}  [bold]{finding.check}[/]: {escape(finding.found)}"
-        console.print(head, soft_wrap=False)
+        console.print(head)
         if finding.verdict in ("warn", "fail"):
-            console.print(_indented(f"spoils: {escape(finding.spoils)}"))
-            console.print(_indented(f"fix:   {escape(finding.fix)}"))
+            for text in (f"spoils: {escape(finding.spoils)}", f"fix:   {escape(finding.fix)}"):
+                console.print(_indented(text) if console.is_terminal else f"{INDENT * ' '}{text}")
 
 
 def _look_at_hosts(path: Path, as_json: bool) -> None:
@@ -173,4 +174,4 @@ def _as_json(installation: Installation) -> dict[str, object]:
 def _indented(text: str) -> Padding:
     from rich.padding import Padding
 
-    return Padding(text, (0, 0, 0, 6), expand=False)
+    return Padding(text, (0, 0, 0, INDENT), expand=False)

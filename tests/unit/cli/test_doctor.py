@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lagometer.cli import doctor
+from lagometer.cli.common import output_console
 from lagometer.stats.verdict.health import CHECKS, examine
 
 GOOD: dict[str, Any] = {
@@ -114,6 +115,16 @@ def test_each_fault_shows_in_its_check_alone(
 def test_an_environment_of_any_shape_gives_a_verdict_for_each_check(odd: dict[str, Any]) -> None:
     assert list(verdicts({**GOOD, **odd})) == list(CHECKS)
     assert set(verdicts({}).values()) <= {"unknown", "warn"}
+
+
+def test_a_file_gets_each_fix_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    findings = examine({**GOOD, "smt": True, "virtualisation": "virtual machine (kvm)", "boost": True})
+    doctor.render(findings, output_console())
+    lines = capsys.readouterr().out.splitlines()
+    bad = [finding for finding in findings if finding.verdict in ("warn", "fail")]
+    assert max(len(finding.fix) for finding in bad) > 80
+    for finding in bad:
+        assert f"      spoils: {finding.spoils}" in lines and f"      fix:   {finding.fix}" in lines
 
 
 def test_the_page_fits_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
