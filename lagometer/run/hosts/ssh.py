@@ -76,6 +76,7 @@ class SshLauncher:
         self._process: AgentProcess | None = None
         self._root = ""  # of this host's files there; empty: not known
         self._is_copy = False
+        self._machine = ""  # its type; empty: not known
 
     def start(self) -> AgentPipes:
         """Connects, makes the host find or copy lagometer, and starts the agent."""
@@ -89,7 +90,7 @@ class SshLauncher:
         dialogue = Dialogue(process.pipes)
         try:
             dialogue.write(source, ARRIVE_S)
-            dialogue.hear(ARRIVE_S)
+            self._machine = str(dialogue.hear(ARRIVE_S).get("machine", ""))
             self._find(dialogue)
         except DialogueError as error:
             why = self._explained(error, python)
@@ -138,6 +139,8 @@ class SshLauncher:
         if code == "machine":
             reason = f"it is {reason}, and what is built here is for {platform.machine()}"
         advice = f": {_MARKS[code]}" if code in _MARKS else ""
+        if code == "another-agent" and self._machine != platform.machine():
+            advice = f": install the version of this lagometer there; a copy can't run on {self._machine}"
         return f"lagometer can't be started there: {reason}{advice}"
 
     def _explained(self, error: DialogueError, python: str) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 import statistics
 from collections.abc import Iterator
 
@@ -47,9 +48,13 @@ def _adapters(look: HostLook) -> Iterator[Finding]:
     elif look.libraries:
         yield Finding("adapters", "ok", observation or "all are there")
     if differ:
+        observation = f"another build of {', '.join(differ)}"
         spoils = "different builds behave like different middleware: don't compare their figures"
         fix = "install the same lagometer there, or leave `path` out to have it copied"
-        yield Finding("same-builds", "warn", f"another build of {', '.join(differ)}", spoils, fix)
+        if (machine := look.hello.get("machine")) != platform.machine():
+            observation += f", for {machine}"
+            fix = f"install the same versions there: what is built for {platform.machine()} can't run there"
+        yield Finding("same-builds", "warn", observation, spoils, fix)
 
 
 def _clock(look: HostLook) -> Finding:

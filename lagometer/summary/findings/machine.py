@@ -178,6 +178,11 @@ def _disagreeing(cell: CellEvidence) -> Iterator[Said]:
 
 def _hosts(cell: CellEvidence) -> Iterator[Said]:
     """Hosts with another build of an adapter or the worker, by hashes and versions."""
+    machines = {host: report["machine"] for host, report in cell.hosts.items() if report.get("machine")}
+    apart = len(set(machines.values())) > 1  # no build runs on both
+    fix = "install the same build on each host, unless the difference is what you measure"
+    if apart:
+        fix = "install the same versions on each host: machines of different types can't have the same build"
     names = dict.fromkeys(name for host in cell.hosts.values() for name in host.get("files") or {})
     for name in names:
         by_host = {
@@ -189,6 +194,7 @@ def _hosts(cell: CellEvidence) -> Iterator[Said]:
             continue
         builds = [
             f"{host} has {digest}{f' of version {version}' if version else ''}"
+            f"{f' for {machines[host]}' if apart and host in machines else ''}"
             for host, (digest, version) in by_host.items()
         ]
         yield Said(
@@ -196,6 +202,6 @@ def _hosts(cell: CellEvidence) -> Iterator[Said]:
             len(cell.trials),
             "hosts of this cell run different builds, so their figures are not of one middleware",
             f"{name}: {', '.join(builds)} (SHA-256)",
-            "install the same build on each host, unless the difference is what you measure",
+            fix,
             "the agents of the hosts (`hosts` in manifest.json)",
         )

@@ -236,6 +236,23 @@ def test_hosts_with_different_builds_are_named() -> None:
     assert said("a", "1.1")[0].endswith("base has aaaaaaaaaaaa of version 1.1 (SHA-256)")
 
 
+def test_machines_of_different_types_are_not_told_to_have_one_build() -> None:
+    def said(machine: str) -> Said:
+        hosts = {
+            "robot": {"files": {"shm": "a" * 64}, "adapters": {"shm": "1.0"}, "machine": "x86_64"},
+            "base": {"files": {"shm": "b" * 64}, "adapters": {"shm": "1.0"}, "machine": machine},
+        }
+        cell = {"id": "c", "factors": {"hosts": "robot+base"}}
+        (found,) = cells_of({"cells": [cell], "hosts": hosts}, {}, [], [])
+        (finding,) = [each for rule in RULES for each in rule(found) if each.kind == "hosts-differ"]
+        return finding
+
+    alike, apart = said("x86_64"), said("aarch64")
+    assert alike.fix.startswith("install the same build") and "x86_64" not in alike.number
+    assert apart.fix.startswith("install the same versions")
+    assert apart.number.endswith("base has bbbbbbbbbbbb of version 1.0 for aarch64 (SHA-256)")
+
+
 def test_of_topics_with_payloads_of_their_own_the_largest_is_held_against_the_segment() -> None:
     sizes = {"image": {"payload_bytes": 921_600}, "pose": {"payload_bytes": {"min": 1, "max": 64}}}
     cell = cell_with({"transport": "shared-memory"}, factors={"payload_bytes": None}, topics=sizes)
