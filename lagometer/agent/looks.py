@@ -124,11 +124,16 @@ class Looks:
         self._send({"event": "asked", "round_trips_ns": trips, "path_mtu": path, "large_arrives": large})
 
     def _cast(self, word: str) -> None:
-        with contextlib.suppress(OSError), _socket((self._address, 0)) as casting:
-            casting.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(self._address))
-            for _ in range(CASTS):
-                casting.sendto(word.encode(), (GROUP, self._port))
-        self._send({"event": "cast"})
+        """Sends a word to the group. Reports why if this host does not let it out."""
+        wrong = None
+        try:
+            with _socket((self._address, 0)) as casting:
+                casting.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(self._address))
+                for _ in range(CASTS):
+                    casting.sendto(word.encode(), (GROUP, self._port))
+        except OSError as error:
+            wrong = error.strerror
+        self._send({"event": "cast", "wrong": wrong})
 
     def close(self) -> None:
         """Closes the sockets. May be called twice."""

@@ -42,7 +42,8 @@ class HostLook:
 class WayLook:
     """The way from one host to another and back. wrong: why it can't be checked; round_trips_ns: of datagrams
     that came back; sent: the number of datagrams; path_mtu: the largest packet that passes in one piece;
-    large_arrives: whether a fragmented packet passes; multicast: whether it arrives at the other end."""
+    large_arrives: whether a fragmented packet passes; multicast: whether it arrives at the other end;
+    cast_wrong: why the sender could not send it."""
 
     sender: str
     receiver: str
@@ -52,6 +53,7 @@ class WayLook:
     path_mtu: int | None = None
     large_arrives: bool | None = None
     multicast: bool = False
+    cast_wrong: str | None = None
 
 
 def look_at(
@@ -160,7 +162,7 @@ def _way(
     word = secrets.token_hex(8)
     try:
         answer = sender.ask({"command": "ask", **peer}, "asked", ASK_S)
-        sender.ask({"command": "cast", "word": word}, "cast", ASK_S)
+        cast_wrong = sender.ask({"command": "cast", "word": word}, "cast", ASK_S)["wrong"]
         # One more round trip: by its end the cast has arrived, too, if its way is as fast.
         sender.ask({"command": "ask", **peer}, "asked", ASK_S)
         heard_words = receiver.ask({"command": "heard"}, "heard", ASK_S)["words"]
@@ -175,4 +177,5 @@ def _way(
         path_mtu=answer["path_mtu"],
         large_arrives=answer["large_arrives"],
         multicast=word in heard_words,
+        cast_wrong=cast_wrong,
     )

@@ -188,6 +188,10 @@ def _multicast(way: WayLook) -> Finding:
     if way.multicast:
         return Finding("multicast", "ok", "arrives")
     spoils = "DDS finds no participant by multicast"
+    if way.cast_wrong:
+        observation = f"{way.sender} can't send it: {way.cast_wrong}"
+        fix = "let 224.0.0.0/4 out there (`nft list ruleset`), or name peers in the middleware's own file"
+        return Finding("multicast", "fail", observation, spoils, fix)
     fix = (
         "let 224.0.0.0/4 and IGMP through, turn IGMP snooping off or have a querier, add a route for "
         "224.0.0.0/4; or name peers in the middleware's own file"
