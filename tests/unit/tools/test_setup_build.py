@@ -68,13 +68,18 @@ def tree(tmp_path: Path) -> Path:
 
 def set_up(root: Path, *options: str, **environment: str) -> int:
     """The exit code of a set-up."""
+    return run_set_up(root, *options, **environment).returncode
+
+
+def run_set_up(root: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     path = f"{root / 'programs'}:{os.environ['PATH']}"
     return subprocess.run(
         [str(root / "tools" / "setup"), *options],
         env=os.environ | {"PATH": path, "CARGO_HOME": str(root / "cargo")} | environment,
         capture_output=True,
+        text=True,
         timeout=60,
-    ).returncode
+    )
 
 
 def configurations(root: Path, *options: str) -> int:
@@ -150,3 +155,26 @@ def test_the_bridge_over_zenoh_is_built_once_it_was_asked_for_and_not_before(tre
     assert configurations(tree, "--bridges") == 2
     assert last().endswith(f"-DLAGOMETER_RUST_PROFILE=ci {JOINED} -DLAGOMETER_BRIDGES=ON")
     assert configurations(tree) == 2
+
+
+PYTHON = """#!/bin/sh
+for file in "$@"; do :; done
+case "$*" in *" pip install "*) ;; *) exec {python} "$@" ;; esac
+if grep -q '^without-wheel' "$file"; then exit 1; fi
+sed -n 's/^\\([^ #]*\\)==.*/\\1/p' "$file" >>installed
+"""
+
+
+def test_a_client_that_can_t_be_installed_leaves_the_others(tree: Path) -> None:
+    entries = [f"{name}==1.0 \\\n    --hash=sha256:{'0' * 64}\n" for name in ("one", "without-wheel", "two")]
+    lock = tree / "requirements" / "clients.txt"
+    lock.write_text("# Written by tools/lock\n" + "".join(entries))
+    python = tree / ".venv" / "bin" / "python"
+    real = python.resolve()
+    python.unlink()
+    python.write_text(PYTHON.format(python=real))
+    python.chmod(0o755)
+    result = run_set_up(tree, "--rack", "--no-build")
+    assert result.returncode == 0, result.stderr
+    assert (tree / "installed").read_text().split() == ["one", "two"]
+    assert "are left out: without-wheel==1.0" in result.stderr
