@@ -184,7 +184,11 @@ def _hosts(cell: CellEvidence) -> Iterator[Said]:
     if apart:
         fix = "install the same versions on each host: machines of different types can't have the same build"
     names = dict.fromkeys(name for host in cell.hosts.values() for name in host.get("files") or {})
+    others = {name for host in cell.hosts.values() for name in host.get("adapters") or {}}
+    others = others - set(cell.adapters) if "adapter" in cell.factors else set()  # of other cells
     for name in names:
+        if name in others:
+            continue
         by_host = {
             host: (str(report["files"][name] or "no file")[:12], (report.get("adapters") or {}).get(name))
             for host, report in cell.hosts.items()

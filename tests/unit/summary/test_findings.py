@@ -236,6 +236,20 @@ def test_hosts_with_different_builds_are_named() -> None:
     assert said("a", "1.1")[0].endswith("base has aaaaaaaaaaaa of version 1.1 (SHA-256)")
 
 
+def test_another_build_is_named_in_the_cells_that_used_it() -> None:
+    reports = {
+        host: {
+            "files": {"tcp": f"{host}-tcp", "udp": f"{host}-udp", "lagometer-worker": host},
+            "adapters": {"tcp": "1.0", "udp": "1.0"},
+        }
+        for host in ("robot", "base")
+    }
+    cell = {"id": "c", "factors": {"hosts": "robot+base", "adapter": "tcp"}}
+    (found,) = cells_of({"cells": [cell], "hosts": reports}, {}, [], [])
+    said = [each.number for rule in RULES for each in rule(found) if each.kind == "hosts-differ"]
+    assert [number.partition(":")[0] for number in said] == ["tcp", "lagometer-worker"]
+
+
 def test_machines_of_different_types_are_not_told_to_have_one_build() -> None:
     def said(machine: str) -> Said:
         hosts = {
