@@ -4,8 +4,8 @@
 A condition is `LEFT OP RIGHT` with OP among `=`, `!=`, `>`, `>=`, `<`, `<=` and `has`. A side is a number
 (with a unit of size or time: `512KB`, `35ms`), a word, or a name with a dot: `factor.X`, `setting.X` (an
 effective one), `figure.X` (a column of cells.parquet: the median over valid trials), `count.X` (the sum over
-all trials), `kernel.X`, `sysctl.X`; or `transport`, `warnings`, `version`. `NAME|VALUE` stands for VALUE if
-the name is unknown. A condition with an unknown side does not hold.
+all trials), `kernel.X`, `sysctl.X`; or `transport`, `warnings`, `version`, `hosts` (how many the cell has).
+`NAME|VALUE` stands for VALUE if the name is unknown. A condition with an unknown side does not hold.
 """
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ def _named(cell: CellEvidence, adapter: str, name: str) -> Value:
     if name == "version":
         version = cell.versions.get(adapter)
         return None if version is None else str(version)
+    if name == "hosts":
+        return float(len(str(cell.factor("hosts") or "here").split("+")))
     kind, dot, rest = name.partition(".")
     sources: dict[str, Callable[[str], object]] = {
         "factor": cell.factor,

@@ -302,6 +302,13 @@ def test_best_effort_over_udp_names_the_release_with_the_fix() -> None:
     assert "best-effort-over-udp" not in trapped(cell_with(factors=factors, versions={"fastdds": "2.11.2"}))
 
 
+@pytest.mark.parametrize(("hosts", "shared"), [("here", True), ("robot", True), ("robot+base", False)])
+def test_there_is_no_shared_memory_between_two_hosts(hosts: str, shared: bool) -> None:
+    factors = {"reliability": "best_effort", "hosts": hosts}
+    found = trapped(cell_with(factors=factors, versions={"fastdds": "2.9.1"}))
+    assert ("best-effort-over-udp" in found) == shared
+
+
 @pytest.mark.parametrize("pair", ["cyclonedds+fastdds", "fastdds+cyclonedds"])
 def test_two_vendors_have_no_shared_memory_to_miss(pair: str) -> None:
     factors = {"reliability": "best_effort", "adapter": pair}
