@@ -127,6 +127,7 @@ Context::Context(const lagometer_context_config& config)
     : settings_(Settings::from(view(config.profile), view(config.options))) {
   const std::optional<dds_security::Files> security = dds_security::parse(config.security, "ros2");
   choose_rmw(settings_, view(config.runtime_directory));
+  for (const auto& [name, value] : link_variables(view(config.network))) setenv(name.c_str(), value.c_str(), 1);
   if (settings_.intra_process) hands_over_.emplace(config.domain);
   if (security) check_security(settings_);
   ros_context_ = security ? make_secured(config.domain, *security, view(config.runtime_directory))

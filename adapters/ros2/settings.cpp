@@ -225,6 +225,20 @@ std::optional<std::string> variable(const char* name) {
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
 }
 
+std::map<std::string, std::string> link_variables(std::string_view network) {
+  const nlohmann::json link = nlohmann::json::parse(network.empty() ? "{}" : network, nullptr, false);
+  if (!link.is_object()) throw Error(LAGOMETER_INVALID, "ros2: network must be a JSON object");
+  const auto address = link.find("address");
+  if (address == link.end()) return {};
+  if (!address->is_string()) throw Error(LAGOMETER_INVALID, "ros2: network key address must be a text");
+  std::map<std::string, std::string> found{{"ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET"}};
+  if (!variable("CYCLONEDDS_URI")) {
+    found["CYCLONEDDS_URI"] = "<CycloneDDS><Domain><General><Interfaces><NetworkInterface address=\"" +
+                              address->get<std::string>() + "\"/></Interfaces></General></Domain></CycloneDDS>";
+  }
+  return found;
+}
+
 std::optional<std::string> builtin_transports() {
   // Confined to the local host, rmw_fastrtps_cpp makes its own transports, whatever this variable says.
   if (variable("ROS_AUTOMATIC_DISCOVERY_RANGE") == "LOCALHOST") return std::nullopt;

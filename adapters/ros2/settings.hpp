@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -67,6 +68,10 @@ nlohmann::json setting(const nlohmann::json& value, const nlohmann::json& usual)
 
 /// The value of an environment variable; none if it is empty or not set.
 std::optional<std::string> variable(const char* name);
+
+/// The variables of ROS 2 that keep a context to the link between two hosts. network: of a context's configuration;
+/// none without an address there. A CYCLONEDDS_URI of the shell stays as it is. Throws Error(LAGOMETER_INVALID).
+std::map<std::string, std::string> link_variables(std::string_view network);
 
 /// The transports that FASTDDS_BUILTIN_TRANSPORTS chooses for rmw_fastrtps_cpp; none if it is not set or without
 /// effect.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <string>
 
 #include "graph_name.hpp"
@@ -17,6 +18,7 @@ using lagometer::graph_name;
 using lagometer::ros2::check_intra_process;
 using lagometer::ros2::check_service;
 using lagometer::ros2::ExecutorKind;
+using lagometer::ros2::link_variables;
 using lagometer::ros2::Quality;
 using lagometer::ros2::Settings;
 using lagometer::ros2::transport_of;
@@ -174,6 +176,23 @@ TEST(Ros2Quality, SaysTheOptionsThatItFollows) {
   EXPECT_EQ(said["lifespan_ns"]["value"], 30'000'000);
   EXPECT_EQ(said["liveliness"]["value"], "manual_by_topic");
   EXPECT_EQ(said["liveliness_lease_ns"]["value"], 40'000'000);
+}
+
+TEST(Ros2Link, IsTheInterfaceOfCycloneDdsAndNotTheHostAlone) {
+  unsetenv("CYCLONEDDS_URI");
+  EXPECT_TRUE(link_variables("").empty());
+  EXPECT_TRUE(link_variables(R"({"peers": 2})").empty());
+  const auto found = link_variables(R"({"address": "10.0.0.7"})");
+  EXPECT_EQ(found.at("ROS_AUTOMATIC_DISCOVERY_RANGE"), "SUBNET");
+  EXPECT_NE(found.at("CYCLONEDDS_URI").find("<NetworkInterface address=\"10.0.0.7\"/>"), std::string::npos);
+  EXPECT_THROW(link_variables("[]"), Error);
+  EXPECT_THROW(link_variables(R"({"address": 7})"), Error);
+}
+
+TEST(Ros2Link, LeavesAConfigurationOfTheShellAsItIs) {
+  setenv("CYCLONEDDS_URI", "file:///own.xml", 1);
+  EXPECT_EQ(link_variables(R"({"address": "10.0.0.7"})").count("CYCLONEDDS_URI"), 0U);
+  unsetenv("CYCLONEDDS_URI");
 }
 
 TEST(Ros2Transport, IsClaimedWhereItIsKnown) {
