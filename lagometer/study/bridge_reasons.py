@@ -109,6 +109,8 @@ def _of_adapter(
 
 
 def _is_hit(lack: Lack, traffic: Traffic, cell: Cell) -> bool:
+    if lack.adapters and not set(lack.adapters) & set(traffic.adapters):
+        return False
     if lack.setting in ("reliability", "history", "durability"):
         return getattr(traffic, lack.setting) in lack.values
     if lack.setting == "payload":

@@ -58,8 +58,8 @@ class Lack(_Part):
     """What does not pass, as it was seen.
 
     setting: of a topic, by the name of its factor; values: of `reliability`, `history` and `durability`;
-    above: of `payload` (bytes) and `rate` (Hz); other policies don't pass at all; log: the line that the
-    bridge writes then, empty if it writes nothing.
+    above: of `payload` (bytes) and `rate` (Hz); other policies don't pass at all; adapters: whose topics
+    alone, none: everyone's; log: the line that the bridge writes then, empty if it writes nothing.
     """
 
     setting: Literal[
@@ -76,6 +76,7 @@ class Lack(_Part):
     ]
     values: tuple[str, ...] = ()
     above: float | None = None
+    adapters: tuple[str, ...] = ()
     reason: str
     log: str = ""
 

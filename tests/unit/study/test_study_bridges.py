@@ -334,6 +334,14 @@ def test_a_bridge_leaves_secured_topics_in_other_domains_alone(
     }
 
 
+@pytest.mark.parametrize(("adapter", "carries"), [("cyclonedds", False), ("fastdds", True)])
+def test_what_is_lacking_may_be_of_some_adapters_alone(tmp_path: Path, adapter: str, carries: bool) -> None:
+    lack = {"setting": "payload", "above": 1000, "adapters": ["cyclonedds"], "reason": "too large"}
+    declare(tmp_path, lacks=[lack])
+    found, _, _ = expansion(tmp_path, adapter=adapter, payload="1001B")
+    assert bool(found.cells) == carries
+
+
 def test_what_it_can_do_is_not_excluded(tmp_path: Path) -> None:
     more: dict[str, Any] = {"payload": "1000B", "rate": "500Hz", "type": "Image", "adapter": "cyclonedds"}
     assert cell_of(tmp_path, options={"cyclonedds": {"transport": "udp"}}, **more).bridge is not None
