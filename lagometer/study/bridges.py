@@ -135,8 +135,8 @@ class BridgeProgram(_Part):
             return self
         if self.processes != "one":
             raise ValueError("`sides` goes with processes one, which speaks both middlewares")
-        if sorted(self.sides[0] + self.sides[1]) != sorted(self.adapters):
-            raise ValueError("`sides` has each of `adapters` once")
+        if not all(self.sides) or sorted(self.sides[0] + self.sides[1]) != sorted(self.adapters):
+            raise ValueError("`sides` has each of `adapters` once, and one at least on either side")
         return self
 
     def place_on_sides(self, publisher: str, subscriber: str) -> tuple[int, int] | None:

@@ -366,6 +366,7 @@ def test_a_build_that_failed_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
         ({"port": None}, "`port` goes with processes per-domain"),
         ({"sides": [["cyclonedds"], ["fastdds"]]}, "`sides` goes with processes one"),
         ({**SIDES, "sides": [["cyclonedds"], ["fastdds"]]}, "`sides` has each of `adapters` once"),
+        ({**SIDES, "sides": [[], ["cyclonedds", "fastdds", "shm"]]}, "one at least on either side"),
         ({"processes": "one"}, "`port` goes with processes per-domain"),
         ({"progam": "x"}, "unknown key 'progam' (did you mean 'program'?)"),
         ({"lacks": [{"setting": "payload", "reason": "x"}]}, "`above` goes with payload and rate"),
