@@ -23,8 +23,11 @@ def not_bridged(cell: Cell, surroundings: Surroundings) -> Iterator[str]:
         return
     if (missing := why_missing(bridge)) is not None:
         yield missing
-    yield from _ends(cell, bridge)
+    ends = list(_ends(cell, bridge))
+    yield from ends
     yield from _around(cell, bridge, surroundings)
+    if not ends:
+        yield from _places(cell, bridge, surroundings)
     for topic, traffic in cell.across.items():
         if topic in cell.graph.service_of:
             yield f"a request and its reply don't pass bridge {bridge.name}"
@@ -77,14 +80,18 @@ def _around(cell: Cell, bridge: BridgeProgram, surroundings: Surroundings) -> It
     if surroundings.layers:
         # The middleware's numbers of messages differ between both sides, so they say nothing together.
         yield f"layers can't be followed across bridge {bridge.name}: set `layers: off`"
-    if len(cell.hosts) > 1 and bridge.processes == "one":
-        yield f"bridge {bridge.name} is one process on one host, and the cell has {' and '.join(cell.hosts)}"
-    for name in cell.hosts:
+
+
+def _places(cell: Cell, bridge: BridgeProgram, surroundings: Surroundings) -> Iterator[str]:
+    """Where its processes would run."""
+    for name in dict.fromkeys(cell.bridge_hosts):
         host = surroundings.hosts.get(name)
         if host is not None and host.launcher == SSH:
-            yield f"bridge {bridge.name} is started on this machine alone, and {name} is another one"
-        if len(cell.hosts) > 1 and host is not None and not host.address:
-            yield f"the processes of bridge {bridge.name} meet at an address: give {name} its `address`"
+            yield f"bridge {bridge.name} starts on this machine alone, and would run on {name}, another one"
+    for name in cell.hosts if len(cell.hosts) > 1 else ():
+        host = surroundings.hosts.get(name)
+        if host is not None and not host.address:
+            yield f"bridge {bridge.name} needs the address of each host: give {name} its `address`"
 
 
 def _of_adapter(

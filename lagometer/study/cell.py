@@ -228,9 +228,28 @@ class Cell:
         across = self.across
         return tuple(edge for edge in self.graph.edges() if edge.topic in across) if across else ()
 
-    def domain_host(self, domain: int) -> str:
-        """The host of the bridge's process in a domain: the first with a node that a bridged topic has
-        there."""
+    @property
+    def domains_across(self) -> tuple[int, int]:
+        """The two domains that the bridge joins, the lower one first; of a bridge that joins two middlewares,
+        that on its first side and that on its second. Raises ValueError if they are not two."""
+        if self.bridge is not None and self.bridge.sides is not None:
+            (first,), (second,) = self.domains_on_sides
+        else:
+            first, second = sorted({domain for traffic in self.across.values() for domain in traffic.domains})
+        return first, second
+
+    @property
+    def bridge_hosts(self) -> tuple[str, ...]:
+        """The host of each process of the bridge: next to a node of its domain, or, if it is one process, the
+        first, where the daemons of adapters are, too."""
+        if self.bridge is None:
+            return ()
+        if self.bridge.processes == "one":
+            return self.hosts[:1]
+        return tuple(map(self._domain_host, self.domains_across))
+
+    def _domain_host(self, domain: int) -> str:
+        """The host of the first node that a bridged topic has in a domain."""
         nodes = [
             node
             for edge in self.edges_across

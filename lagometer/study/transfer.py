@@ -37,12 +37,11 @@ def transfers(
 ) -> Iterator[tuple[Cell, Factors]]:
     """The first of the cells that cross a network and do the same work, and the factors of the transfer.
 
-    None for work that the study itself measures over plain TCP, and for topics with adapters of their own.
+    None for work that the study itself measures over plain TCP.
     """
     known = {_plain(cell, matrix) for cell in cells if cell.adapters == (TRANSFER,)}
     for cell in cells:
-        own = any(settings.adapter is not None for settings in cell.graph.topics.values())
-        if own or not _crosses(cell, hosts):
+        if not _crosses(cell, hosts):
             continue
         point = _plain(cell, matrix)
         if point not in known:

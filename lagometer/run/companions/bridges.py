@@ -14,37 +14,26 @@ from lagometer.study.daemons import LOOPBACK
 from lagometer.study.hosts import Host
 
 
-def domains_across(cell: Cell) -> tuple[int, int]:
-    """Returns the two domains that the bridge of a cell joins, the lower one first; of a bridge that joins
-    two middlewares, that on its first side and that on its second."""
-    if cell.bridge is not None and cell.bridge.sides is not None:
-        (first,), (second,) = cell.domains_on_sides
-        return first, second
-    first, second = sorted({domain for traffic in cell.across.values() for domain in traffic.domains})
-    return first, second
-
-
 def bridge_processes(cell: Cell) -> tuple[str, ...]:
     """Returns the names of the bridge's processes; none without a bridge."""
-    return cell.bridge.process_names(domains_across(cell)) if cell.bridge is not None else ()
+    return cell.bridge.process_names(cell.domains_across) if cell.bridge is not None else ()
 
 
 def wanted_bridge(
     cell: Cell, hosts: Mapping[str, Host], host: str, runtime: str, daemons: Sequence[Wanted] = ()
 ) -> tuple[Wanted, ...]:
-    """Returns the processes of the cell's bridge that run on this host, for a trial in the folder `runtime`:
-    each next to a node of its domain. daemons: of the adapters, which it reaches as the workers do."""
+    """Returns the processes of the cell's bridge that run on this host, for a trial in the folder `runtime`.
+    daemons: of the adapters, which it reaches as the workers do."""
     bridge = cell.bridge
     if bridge is None:
         return ()
-    domains = domains_across(cell)
-    listening = cell.domain_host(domains[0])
+    on_hosts = cell.bridge_hosts
     address = LOOPBACK
-    if len(cell.hosts) > 1 and listening in hosts:
-        address = hosts[listening].address or LOOPBACK
+    if len(cell.hosts) > 1 and on_hosts[0] in hosts:
+        address = hosts[on_hosts[0]].address or LOOPBACK
     wanted = []
-    for place, process in enumerate(bridge.process_names(domains)):
-        if cell.domain_host(domains[place]) != host and len(cell.hosts) > 1:
+    for place, process in enumerate(bridge.process_names(cell.domains_across)):
+        if on_hosts[place] != host:
             continue
         values = _values(cell, bridge, process, place, address, runtime)
         around = {name: text for daemon in daemons for name, text in daemon.for_workers.items()}
@@ -56,7 +45,7 @@ def _values(
     cell: Cell, bridge: BridgeProgram, process: str, place: int, address: str, runtime: str
 ) -> dict[str, str]:
     """Returns the value of each placeholder. The first process listens, the second connects to it."""
-    domains = domains_across(cell)
+    domains = cell.domains_across
     endpoint = f'"tcp/{address}:{bridge.port}"'
     names = "|".join(topic.replace(".", "[.]") for topic in cell.across)
     return {

@@ -32,6 +32,8 @@ print("fake serves", flush=True)
 signal.pause()
 """
 
+TOY = [str(ROOT / "tests" / "programs" / "toy_bridge.py"), "{first}", "{second}"]
+
 # The same round trip between two middlewares.
 SIDES = """
 topics:
@@ -128,8 +130,7 @@ def test_every_view_has_what_a_bridge_of_ones_own_takes(
 ) -> None:
     need("cyclonedds")
     need("cyclonedds-py")  # which the toy is made of
-    arguments = [str(ROOT / "tests" / "programs" / "toy_bridge.py"), "{first}", "{second}"]
-    monkeypatch.setenv(VARIABLE, str(declare(tmp_path, arguments=arguments)))
+    monkeypatch.setenv(VARIABLE, str(declare(tmp_path, arguments=TOY)))
     each = {"adapter": "cyclonedds", "workload": "across-domains", "reliability": "reliable"}
     out = run_campaigns(build, tmp_path, {**each, "bridge": ["none", "own"]}, duration="600ms", drain="3s")[
         -1
@@ -215,17 +216,35 @@ def test_each_domain_has_a_process_over_zenoh(build: Path, tmp_path: Path) -> No
     assert "Route DDS->Zenoh" in log and "lagometer/out" in log
 
 
-def test_between_hosts_each_domain_has_its_process(build: Path, tmp_path: Path) -> None:
+def between_hosts(build: Path, folder: Path, bridge: str) -> Path:
+    """The campaign of a round trip across the bridge, from one emulated host to another."""
     need("cyclonedds")
-    need("lagometer-zenoh-bridge")
     need("ip")
     need("root")
     runs = {"robot": "ping", "base": "pong"}
     hosts = {name: {"launcher": "netns", "runs": [node]} for name, node in runs.items()}
-    each = {"adapter": "cyclonedds", "workload": "across-domains", "bridge": "zenoh-dds"}
+    each = {"adapter": "cyclonedds", "workload": "across-domains", "bridge": bridge}
     each |= {"reliability": "reliable", "network": "host", "hosts": "robot+base"}
-    out = run_campaigns(build, tmp_path, each, duration="600ms", drain="3s", hosts=hosts)[-1]
+    return run_campaigns(build, folder, each, duration="600ms", drain="3s", hosts=hosts)[-1]
+
+
+def test_between_hosts_each_domain_has_its_process(build: Path, tmp_path: Path) -> None:
+    need("lagometer-zenoh-bridge")
+    assert set(lost_of(between_hosts(build, tmp_path, "zenoh-dds")).values()) == {0}
+
+
+def test_between_hosts_one_process_is_on_the_first(
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("cyclonedds-py")  # which the toy is made of
+    monkeypatch.setenv(VARIABLE, str(declare(tmp_path, arguments=TOY)))
+    out = between_hosts(build, tmp_path, "own")
     assert set(lost_of(out).values()) == {0}
+    (row,) = summarise(open_campaign(out)).bridges
+    assert row.process == "own" and row.passed_on > 0
+    (resources,) = (out / "resources").rglob("*.parquet")
+    used = pl.read_parquet(resources).filter(pl.col("process").is_in(["own", "pong"]))
+    assert set(used.select("process", "host").iter_rows()) == {("own", "robot"), ("pong", "base")}
 
 
 def faked(build: Path, folder: Path, does: str) -> tuple[dict[str, Any], Path]:

@@ -48,6 +48,7 @@ HALF = (
     "zeromq",
     "nng",
     "ecal-py",
+    "ros2",
 )
 AGENT_LOST_S = 15.0  # longer than an agent lives without its conductor
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from ssh_machine import CLONE_NEWNET, OURS, THEIRS, Machine, machine
 from lagometer.run.hosts.base import HostError
 from lagometer.run.hosts.launchers import Launchers
 from lagometer.run.hosts.link import AgentLink
+from lagometer.study.bridges import VARIABLE
 from lagometer.study.hosts_file import load_hosts
 
 FROZEN_S = 60.0
@@ -69,6 +72,32 @@ def test_messages_go_from_here_to_a_host_behind_ssh(tmp_path: Path, base: Machin
     assert abs(trials[0]["hosts"][1]["clock"]["offset_ns"] - AHEAD_NS) < 10**9
     assert set(edge["clock"]) == {"offset"} and set(edge["clock_bound"]) == {"hard"}
     assert all(edge["latency_min_ns"] > -edge["clock_bound_ns"])
+
+
+def test_a_bridge_beside_the_source_reaches_a_host_behind_ssh(
+    tmp_path: Path, base: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is one process on this machine; nothing of it is needed there."""
+    need("long")
+    need("cyclonedds")
+    need("cyclonedds-py")  # which the bridge is made of
+    toy = str(ROOT / "tests" / "programs" / "toy_bridge.py")
+    declared = {"name": "toy", "title": "a toy", "program": sys.executable, "package": "none"}
+    declared |= {"processes": "one", "arguments": [toy, "{first}", "{second}"]}
+    declared |= {"ready": {"output": "serves$"}, "adapters": {"cyclonedds": {}}, "otherwise": "not tried"}
+    (tmp_path / "toy.json").write_text(json.dumps(declared))
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    hosts = {"robot": {"address": OURS}, "base": {**base.host(), "runs": ["pong"]}}
+    matrix = {"adapter": "cyclonedds", "workload": "across-domains", "bridge": "toy", "rate": "10Hz"}
+    matrix |= {"reliability": "reliable", "network": "host"}
+    study = write_study(tmp_path, hosts=hosts, matrix=matrix, duration="1s", machine_floor="off")
+    code, (trial,) = run(tmp_path, base, study)
+    assert code == 0, trial["reasons"]
+    rows = {
+        row["edge"]: row for row in pl.read_parquet(tmp_path / "out" / "cells.parquet").iter_rows(named=True)
+    }
+    assert rows["ping→pong"]["receiver_host"] == "base"
+    assert rows["end-to-end"]["n"] == 10 and rows["end-to-end"]["lost"] == 0
 
 
 # --- what keeps it from being reached
@@ -225,15 +254,16 @@ def test_a_link_that_breaks_fails_its_trial_and_leaves_nothing(
     assert "the next trial connects again" in reasons or "check that it runs and the link is up" in reasons
 
 
+@pytest.mark.parametrize("phase", PHASES)
 def test_a_link_that_is_frozen_for_a_minute_costs_the_trials_of_that_minute_alone(
-    tmp_path: Path, base: Machine
+    tmp_path: Path, base: Machine, phase: str
 ) -> None:
     """Nothing is told to either side meanwhile: what ran there ends by its lease, what is due fails, and once
     the link is back the campaign goes on."""
     need("long")
     study = study_of(tmp_path, base, trials=12, duration="500ms")
     with started(tmp_path, base, study) as campaign:
-        assert wait_until(lambda: campaign.reached("measure", 1)), campaign.events()
+        assert wait_until(lambda: campaign.reached(phase, 1)), campaign.events()
         base.freeze()
         thawed_s = time.monotonic() + FROZEN_S
         assert wait_until(lambda: is_over(campaign, 1))

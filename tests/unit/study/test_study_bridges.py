@@ -188,11 +188,55 @@ def test_between_hosts_each_process_is_where_its_domain_is(tmp_path: Path) -> No
     found, study, _ = expansion(tmp_path, keys={"hosts": hosts}, hosts="base+robot", network="host")
     cell = next(iter(found.cells), None)
     assert cell is not None, found.excluded
-    assert [cell.domain_host(domain) for domain in (5, 10)] == ["robot", "base"]
+    assert cell.bridge_hosts == ("robot", "base")
     (low,) = wanted_bridge(cell, study.hosts, "robot", "/run/x")
     (high,) = wanted_bridge(cell, study.hosts, "base", "/run/x")
     assert (low.name, high.name) == ("toy-5", "toy-10")
     assert f'connect ["tcp/{study.hosts["robot"].address}:7000"]' in high.files["toy-10.conf"]
+
+
+def on_hosts(folder: Path, robot: dict[str, Any], base: dict[str, Any], **more: Any) -> tuple[Any, Study]:
+    """What a study contains that has `ping` on the host robot and `pong` on base."""
+    hosts = {"robot": {**robot, "runs": "ping"}, "base": {**base, "runs": "pong"}}
+    return expansion(folder, keys={"hosts": hosts}, hosts="robot+base", network="host", **more)[:2]
+
+
+ONE: dict[str, Any] = {"processes": "one", "port": None, "arguments": ["{address}"], "files": {}}
+NETNS = {"launcher": "netns"}
+SSH_HOST = {"launcher": "ssh", "address": "192.168.1.3"}
+
+
+@pytest.mark.parametrize("base", [NETNS, SSH_HOST], ids=["netns", "ssh"])
+def test_between_hosts_one_process_is_on_the_first(tmp_path: Path, base: dict[str, Any]) -> None:
+    """It needs no more than that the other one is reached, which may be another machine."""
+    declare(tmp_path, **ONE, ready={"output": "x"})
+    robot = NETNS if base is NETNS else {"address": "192.168.1.2"}
+    found, study = on_hosts(tmp_path, robot, base)
+    cell = next(iter(found.cells), None)
+    assert cell is not None, found.excluded
+    assert cell.bridge_hosts == ("robot",)
+    (process,) = wanted_bridge(cell, study.hosts, "robot", "/run/x")
+    assert wanted_bridge(cell, study.hosts, "base", "/run/x") == ()
+    assert process.companion.arguments[-1] == study.hosts["robot"].address != "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("robot", "base", "said"),
+    [
+        (SSH_HOST, {"address": "192.168.1.2"}, "on this machine alone, and would run on robot, another one"),
+        (
+            {},
+            {"address": "192.168.1.2"},
+            "bridge toy needs the address of each host: give robot its `address`",
+        ),
+    ],
+)
+def test_a_bridge_starts_on_this_machine_and_knows_addresses(
+    tmp_path: Path, robot: dict[str, Any], base: dict[str, Any], said: str
+) -> None:
+    declare(tmp_path, **ONE, ready={"output": "x"})
+    found, _ = on_hosts(tmp_path, robot, base)
+    assert said in "; ".join(each.reason for each in found.excluded)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,16 @@ TCP: dict[str, Any] = {
 }
 NETNS: dict[str, Any] = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink"]}}
 LOCAL: dict[str, Any] = {"robot": {"launcher": "local"}, "base": {"launcher": "local", "runs": ["sink"]}}
+
+TWO = """
+topics:
+  first: {adapter: cyclonedds}
+  second: {adapter: fastdds}
+nodes:
+  source: {trigger: timer, publishes: [first]}
+  relay: {trigger: any, subscribes: [first], publishes: [second]}
+  sink: {trigger: any, subscribes: [second]}
+"""
 
 
 @pytest.fixture
@@ -79,3 +90,16 @@ def test_work_that_tcp_can_not_do_is_excluded_with_the_reason(adapters: dict[str
     (left_out,) = expanded(adapters, {"start": "publisher-first"}).excluded
     assert left_out.cell.startswith("tcp/")
     assert left_out.reason.startswith("a transfer beside other cells: tcp ")
+
+
+def test_topics_with_adapters_of_their_own_have_a_row_too(
+    adapters: dict[str, Adapter], tmp_path: Path
+) -> None:
+    """All of it is plain TCP there."""
+    path = tmp_path / "two.yaml"
+    path.write_text(TWO)
+    hosts = {"link": "none", "network": "host", "hosts": "robot+base"}
+    cells = expanded(adapters, {"workload": str(path), **hosts}, hosts=NETNS).cells
+    mixed, row = cells
+    assert mixed.adapters == ("cyclonedds", "fastdds") and row.adapters == ("tcp",)
+    assert work_key(mixed.columns()) == work_key(row.columns())
