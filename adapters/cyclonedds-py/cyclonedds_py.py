@@ -58,6 +58,7 @@ ELEMENTS = {
     "fragment_size": ("General/FragmentSize", 1_344, DATAGRAM_BYTES_MAX),
     "socket_receive_buffer": ("Internal/SocketReceiveBufferSize[@max]", 1_048_576, BUFFER_BYTES_MAX),
 }
+INTERFACE = "General/Interfaces/NetworkInterface[@address]"
 
 
 def probe(options: Mapping[str, Any]) -> Probe:
@@ -76,7 +77,9 @@ class CycloneContext:
 
     def __init__(self, configuration: ContextConfiguration) -> None:
         self._settings = _settings(configuration.profile, configuration.options)
-        self._xml = _xml(self._settings)
+        # Between hosts; otherwise the library chooses.
+        self._address: str | None = configuration.network.get("address")
+        self._xml = _xml(self._settings, self._address)
         if configuration.domain > 230:
             raise AdapterError(f"{NAME}: domain {configuration.domain} has no UDP ports; use 0 to 230")
         try:
@@ -118,6 +121,8 @@ class CycloneContext:
             ELEMENTS[option][0]: {"value": value, "default": ELEMENTS[option][1]}
             for option, value in self._settings.items()
         }
+        if self._address is not None:
+            settings[INTERFACE] = {"value": self._address, "default": "chosen by the vendor"}
         paste = [{"file": "cyclonedds.xml, named by CYCLONEDDS_URI", "text": self._xml}] if self._xml else []
         # The library always reads this variable, so it is one of the effective settings.
         if not self._xml and (uri := os.environ.get("CYCLONEDDS_URI")):
@@ -288,9 +293,10 @@ def _settings(profile: str, options: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def _xml(settings: Mapping[str, int]) -> str:
-    """The configuration document; empty if nothing is configured."""
-    general = "".join(
+def _xml(settings: Mapping[str, int], address: str | None) -> str:
+    """The configuration document; empty if nothing is configured. address: of the interface to use."""
+    general = f'<Interfaces><NetworkInterface address="{address}"/></Interfaces>' if address else ""
+    general += "".join(
         f"<{tag}>{settings[option]}B</{tag}>"
         for option, tag in (("max_message_size", "MaxMessageSize"), ("fragment_size", "FragmentSize"))
         if option in settings

@@ -87,6 +87,21 @@ class _Settings:
         return kind(context=context) if self.threads is None else kind(self.threads, context=context)
 
 
+def _link_variables(network: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of ROS 2 that keep a context to the link between two hosts; none without an address. A
+    CYCLONEDDS_URI of the shell stays as it is."""
+    address = network.get("address")
+    if address is None:
+        return {}
+    found = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}
+    if not os.environ.get("CYCLONEDDS_URI"):
+        found["CYCLONEDDS_URI"] = (
+            f'<CycloneDDS><Domain><General><Interfaces><NetworkInterface address="{address}"/></Interfaces>'
+            "</General></Domain></CycloneDDS>"
+        )
+    return found
+
+
 class Ros2Context:
     """An rclpy context with one node, and the executor that calls the node's callbacks."""
 
@@ -96,6 +111,7 @@ class Ros2Context:
         if self._settings.rmw is not None:
             _refuse_absent(self._settings.rmw)
             os.environ["RMW_IMPLEMENTATION"] = self._settings.rmw
+        os.environ.update(_link_variables(configuration.network))
         os.environ["ROS_LOG_DIR"] = str(Path(configuration.runtime_directory) / "ros_log")
         rclpy = _module("rclpy")
         self._one_callback = threading.Lock()  # the futures of replies have no callback group

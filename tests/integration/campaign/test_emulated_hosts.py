@@ -37,6 +37,7 @@ CARRIER = {
 # Of each way to find and to reach another host one, and those whose daemon serves both.
 HALF = (
     "cyclonedds",
+    "cyclonedds-py",
     "rustdds",
     "mqtt",
     "dust_dds",
@@ -49,6 +50,7 @@ HALF = (
     "nng",
     "ecal-py",
     "ros2",
+    "ros2-py",
 )
 AGENT_LOST_S = 15.0  # longer than an agent lives without its conductor
 
@@ -112,6 +114,24 @@ def test_half_a_round_trip_between_hosts_needs_no_other_clock(tmp_path: Path, ad
     code, text, _ = lagometer(tmp_path, "show", str(out), "--json")
     (shown,) = json.loads(text)["chains"]
     assert code == 0 and shown["half_round_trip_p50_ns"] == chain["half_round_trip_p50_ns"]
+
+
+@pytest.mark.by_turn
+@pytest.mark.parametrize("adapter", ["cyclonedds", "cyclonedds-py"])
+def test_each_host_keeps_to_the_interface_of_its_address(tmp_path: Path, adapter: str) -> None:
+    """A host may have several; the library would choose one by itself."""
+    need_emulated_hosts()
+    need(adapter)
+    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink"]}}
+    matrix = {"adapter": adapter, "workload": "pipeline-2", "rate": "10Hz", "network": "host"}
+    study, out = write_study(tmp_path, hosts=hosts, matrix=matrix, duration="500ms"), tmp_path / "out"
+    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, errors or journal(out)[0]["reasons"]
+    manifest = json.loads((out / "manifest.json").read_text())
+    (described,) = [found for cell, found in manifest["settings"].items() if cell.startswith(adapter)]
+    contexts = [each["settings"] for each in described if each["object"] == "context"]
+    chosen = {each["General/Interfaces/NetworkInterface[@address]"]["value"] for each in contexts}
+    assert chosen == {host["address"] for host in manifest["study"]["hosts"].values()}
 
 
 JOINING = """

@@ -277,10 +277,13 @@ def test_a_link_that_is_frozen_for_a_minute_costs_the_trials_of_that_minute_alon
     trials = {int(each["trial"]): each for each in journal(tmp_path / "out")}
     assert code == 3 and sorted(trials) == list(range(12)), errors
     valid = {number for number, each in trials.items() if each["valid"]}
-    assert 0 in valid and valid & during == {0}, {number: trials[number]["reasons"] for number in during}
+    before = {0, 1} & valid if phase == "tear-down" else {0}  # there all of the second trial may be over
+    assert 0 in valid and valid & during == before, {number: trials[number]["reasons"] for number in during}
     # The trial that goes on while the link thaws may be either; those that begin afterwards are valid.
     assert set(range(max(during) + 2, 12)) <= valid and max(during) < 10
-    assert all(trials[number]["reasons"][0].startswith("agent-lost: host base: ") for number in during - {0})
+    assert all(
+        trials[number]["reasons"][0].startswith("agent-lost: host base: ") for number in during - before
+    )
 
 
 def is_over(campaign: Running, trial: int) -> bool:

@@ -66,3 +66,13 @@ def test_a_reply_is_sent_once_its_request_has_both_header_and_reply(
     else:
         request.note_response("reply")
     assert service.sent == [("reply", "header")]
+
+
+def test_between_hosts_it_keeps_to_the_link(adapter: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CYCLONEDDS_URI", raising=False)
+    assert adapter._link_variables({"loopback": True}) == {}
+    found = adapter._link_variables({"address": "192.168.1.2"})
+    assert found["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "SUBNET"
+    assert '<NetworkInterface address="192.168.1.2"/>' in found["CYCLONEDDS_URI"]
+    monkeypatch.setenv("CYCLONEDDS_URI", "file:///own.xml")
+    assert set(adapter._link_variables({"address": "192.168.1.2"})) == {"ROS_AUTOMATIC_DISCOVERY_RANGE"}
