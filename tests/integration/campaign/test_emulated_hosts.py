@@ -73,6 +73,16 @@ def study_of(folder: Path, adapter: str, **keys: Any) -> Path:
     return write_study(folder, hosts=hosts, matrix=matrix, **keys)
 
 
+def between_hosts(folder: Path, runs: Sequence[str], **matrix: Any) -> Path:
+    """The campaign of two emulated hosts, of which the second runs these nodes; all of it valid."""
+    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": list(runs)}}
+    study = write_study(folder, hosts=hosts, matrix={"network": "host", **matrix}, duration="1s")
+    out = folder / "out"
+    code, _, errors = lagometer(folder, "run", str(study), "--out", str(out), "--no-report")
+    assert code == 0, errors or journal(out)[0]["reasons"]
+    return out
+
+
 @pytest.mark.by_turn
 @pytest.mark.parametrize("adapter", CARRIER)
 def test_messages_go_from_one_emulated_host_to_the_other(tmp_path: Path, adapter: str) -> None:
@@ -99,11 +109,7 @@ def test_half_a_round_trip_between_hosts_needs_no_other_clock(tmp_path: Path, ad
     """What pong takes between taking and publishing is told by pong's clock, and taken off."""
     need_emulated_hosts()
     need(adapter)
-    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["pong"]}}
-    matrix = {"adapter": adapter, "workload": "roundtrip", "rate": "20Hz", "network": "host"}
-    study, out = write_study(tmp_path, hosts=hosts, matrix=matrix, duration="1s"), tmp_path / "out"
-    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
-    assert code == 0, errors or journal(out)[0]["reasons"]
+    out = between_hosts(tmp_path, ["pong"], adapter=adapter, workload="roundtrip", rate="20Hz")
     rows = {row["edge"]: row for row in pl.read_parquet(out / "cells.parquet").iter_rows(named=True)}
     assert (rows["ping→pong"]["sender_host"], rows["ping→pong"]["receiver_host"]) == ("robot", "base")
     chain = rows["round-trip"]
@@ -122,11 +128,7 @@ def test_each_host_keeps_to_the_interface_of_its_address(tmp_path: Path, adapter
     """A host may have several; the library would choose one by itself."""
     need_emulated_hosts()
     need(adapter)
-    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink"]}}
-    matrix = {"adapter": adapter, "workload": "pipeline-2", "rate": "10Hz", "network": "host"}
-    study, out = write_study(tmp_path, hosts=hosts, matrix=matrix, duration="500ms"), tmp_path / "out"
-    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
-    assert code == 0, errors or journal(out)[0]["reasons"]
+    out = between_hosts(tmp_path, ["sink"], adapter=adapter, workload="pipeline-2", rate="10Hz")
     manifest = json.loads((out / "manifest.json").read_text())
     (described,) = [found for cell, found in manifest["settings"].items() if cell.startswith(adapter)]
     contexts = [each["settings"] for each in described if each["object"] == "context"]
@@ -150,11 +152,8 @@ def test_a_subscriber_on_another_host_that_starts_late_is_found(tmp_path: Path, 
     need_emulated_hosts()
     need(adapter)
     (tmp_path / "robot.yaml").write_text(JOINING)
-    hosts = {"robot": {"launcher": "netns"}, "base": {"launcher": "netns", "runs": ["sink", "late", "gone"]}}
-    matrix = {"adapter": adapter, "workload": "robot.yaml", "network": "host", "depth": 1000}
-    study, out = write_study(tmp_path, hosts=hosts, matrix=matrix, duration="1s"), tmp_path / "out"
-    code, _, errors = lagometer(tmp_path, "run", str(study), "--out", str(out), "--no-report")
-    assert code == 0, errors or journal(out)[0]["reasons"]
+    runs = ["sink", "late", "gone"]
+    out = between_hosts(tmp_path, runs, adapter=adapter, workload="robot.yaml", depth=1000)
     rows = {row["edge"]: row for row in pl.read_parquet(out / "cells.parquet").iter_rows(named=True)}
     first, late, gone = (rows[f"source→{node}"] for node in ("sink", "late", "gone"))
     assert 0 < late["n"] < first["n"] and late["join_first_message_ns"] > 0
