@@ -43,6 +43,7 @@ _SIDECARS = {
 # Options with which what is sent arrives, of adapters that promise nothing.
 LOSSLESS = {"ecal-py": {"acknowledge_timeout_ms": 1_000}}
 BRIDGES = ("lagometer-zenoh-bridge",)  # programs that are built on request alone
+SOURCED = ("ros2",)  # was built, but its libraries are found in a shell that has sourced ROS 2 alone
 ROUDIS = ("iceoryx", "iox-roudi")  # who has its daemon, of which a machine has one
 # Adapters that the worker in Python carries out.
 IN_PYTHON = tuple(name for name, sidecar in _SIDECARS.items() if sidecar.get("worker") == "python")
@@ -90,6 +91,9 @@ def need(name: str) -> None:
         require(name, adapter_library(name).exists(), f"the adapter {name}: {why_missing(name)}")
         missing = load_adapter(adapter_library(name).parent).missing
         require(name, missing is None, f"the adapter {name}: {missing}")
+        if name in SOURCED:
+            needs = f"the adapter {name}: no ROS 2 is sourced in this shell"
+            require(name, bool(os.environ.get("AMENT_PREFIX_PATH")), needs)
         absent = list(missing_daemons(load_adapter(adapter_library(name).parent), {}, "default"))
         require(name, not absent, "; ".join(absent))
     elif name in BRIDGES:
