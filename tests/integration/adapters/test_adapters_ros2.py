@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -210,6 +211,14 @@ def test_the_rmw_that_was_asked_for_is_the_one_in_use(build: Path, rmw: str) -> 
     assert described, said.events
     names = {Path(each["rmw_library"]).name for each in described}
     assert rmw == "default" or names == {f"lib{rmw}.so"}
+
+
+def test_the_worker_needs_no_python_for_the_messages(build: Path) -> None:
+    """A whole ROS 2 has them for Python, too, beside those for C++."""
+    need("ros2")
+    words = ["readelf", "--dynamic", str(adapter_library("ros2", build))]
+    needed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert "std_msgs__rosidl" in needed and "rosidl_generator_py" not in needed, needed
 
 
 @pytest.mark.parametrize("rmw", RMWS)
