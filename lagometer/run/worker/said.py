@@ -13,6 +13,8 @@ from lagometer.run.worker.unmatched import counted
 from lagometer.run.worker.words import text_of
 from lagometer.study.claims import wrong_claim
 
+MISSING_NAMED_MAX = 8  # as many readers as a person looks at
+
 
 def reasons_of(
     event: str, talk: Conversation, conversations: Sequence[Conversation], plans: Sequence[Plan]
@@ -42,7 +44,16 @@ def _wrong_claims(name: str, ready: Ready) -> Iterator[str]:
 
 
 def _failure(name: str, failed: Failed, conversations: Sequence[Conversation], plans: Sequence[Plan]) -> str:
-    missing = f" (missing: {', '.join(map(text_of, failed.missing))})" if failed.missing else ""
     counts = counted(failed, plans)
     code = failure_code(failed, conversations)
-    return f"{code}: {name} in phase {failed.phase}: {failed.message}{missing}{counts and f'; {counts}'}"
+    return f"{code}: {name} in phase {failed.phase}: {_told(failed)}{counts and f'; {counts}'}"
+
+
+def _told(failed: Failed) -> str:
+    """The worker's message with what is missing. It names each reader, of which there may be hundreds: then
+    the first ones, and how many more."""
+    if not failed.missing:
+        return failed.message
+    if (more := len(failed.missing) - MISSING_NAMED_MAX) > 0:
+        return f"{';'.join(failed.message.split(';')[:MISSING_NAMED_MAX])}; and {more} more"
+    return f"{failed.message} (missing: {', '.join(map(text_of, failed.missing))})"

@@ -61,3 +61,18 @@ def test_a_failure_has_its_message_what_is_missing_and_what_was_counted(tmp_path
     assert reasons("failed", found, tmp_path) == [said]
     plain = {"event": "failed", "phase": "create", "reason": "adapter-failed", "message": "no"}
     assert reasons("failed", talk(plain), tmp_path) == ["adapter-failed: relay-1 in phase create: no"]
+
+
+def test_of_hundreds_of_unmatched_readers_the_first_are_named(tmp_path: Path) -> None:
+    """The progress line has this reason, too."""
+    missing = [
+        {"node": f"n{each}", "reader": 0, "topic": f"t{each}", "streams": [each]} for each in range(99)
+    ]
+    listed = ";".join(f" node n{each} on topic t{each} misses streams [{each}]" for each in range(99))
+    message = {"reason": "endpoints-missing", "message": f"not matched within 5 ms:{listed}"}
+    found = talk(ready(), {"event": "failed", "phase": "discover", "missing": missing, **message})
+    (said,) = reasons("failed", found, tmp_path)
+    assert said.startswith(
+        "endpoints-missing: relay-1 in phase discover: not matched within 5 ms: node n0 on"
+    )
+    assert said.endswith("; node n7 on topic t7 misses streams [7]; and 91 more")
