@@ -27,7 +27,7 @@ test: ## set-up, then all tests: C++, Python, web
 	@tools/setup --test
 	@$(python) tools/run_tests.py
 
-lint: ## format, types, layers, sizes: whatever can be checked without running
+lint: ## format, types, layers, sizes: all checks that run no code
 	@tools/setup --test --lint
 	@tools/lint
 

@@ -23,6 +23,7 @@ DURATION_UNITS_NS: Mapping[str, int] = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
+NS_PER_US = 1_000
 # KB is 1024 bytes, as is usual for payloads in latency studies; KiB is the unambiguous spelling.
 SIZE_UNITS_BYTES: Mapping[str, int] = {
     "B": 1,
@@ -161,6 +162,12 @@ def plain_duration_text(duration_ns: float) -> str:
         if duration_ns >= factor:
             return f"{duration_ns / factor:g} {unit}"
     return f"{duration_ns:g} ns"
+
+
+def minutes_text(seconds: float) -> str:
+    """How long a campaign takes, to the second: 45 s, 12 min 5 s."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def factor_text(column: str, value: object) -> str:

@@ -10,6 +10,7 @@
 - Every function pointer of a public header has its whole contract (threads, state, in-callback, blocks,
   allocates, statuses, required or optional); adapter.h has at most 500 lines, the template
   adapter 150, README 200.
+- Python and TypeScript format durations in one place each, lagometer/units.py and web/src/format.ts.
 - Lock files name no host. shellcheck finds nothing in shell scripts. Every source file names its licence.
 - No text uses words that stop a reader (tools/words.py names better ones); Markdown prose is wrapped.
 """
@@ -213,6 +214,28 @@ def check_limits() -> Iterator[str]:
             yield f"{name}: {count} lines, at most {limit}"
 
 
+# What may not import lagometer.units, what quotes the file it reads, and the two places themselves.
+DURATIONS_ELSEWHERE = (
+    *("lagometer/agent/", "lagometer/worker_python/", "lagometer/exchange/imports/"),
+    *("lagometer/units.py", "web/src/format.ts"),
+)
+DURATION_BY_HAND = {
+    ".py": re.compile(r"\{[^{}]*_(?:ns|us|NS|US)\b[^{}]*\} ?(?:ns|µs|us|ms|s)\b"),
+    ".ts": re.compile(r"\$\{[^`]*\} ?(?:ns|µs|us|ms|s)\b"),
+}
+
+
+def check_durations(path: Path, text: str) -> Iterator[str]:
+    """Times in a text that the module for it did not format: each would have digits and a unit of its own."""
+    name = name_of(path)
+    wanted = name.startswith(("lagometer/", "web/src/")) and not name.startswith(DURATIONS_ELSEWHERE)
+    pattern = DURATION_BY_HAND.get(path.suffix) if wanted else None
+    for number, line in enumerate(text.splitlines() if pattern else (), 1):
+        if pattern is not None and pattern.search(line):
+            where = "lagometer/units.py" if path.suffix == ".py" else "web/src/format.ts"
+            yield f"{name}:{number}: a duration is formatted here; use a function of {where}"
+
+
 def check_lock(path: Path, text: str) -> Iterator[str]:
     """Hosts and indices in a lock file."""
     for number, line in enumerate(text.splitlines(), 1):
@@ -264,6 +287,7 @@ def check(path: Path) -> Iterator[str]:
         yield from check_licence(path, text)
     if path.suffix in SOURCES:
         yield from check_sizes(path, text)
+        yield from check_durations(path, text)
     if path.suffix in BRACED and path.suffix not in (".ts", ".mts"):
         yield from check_includes(path, text)
     if path.parent == ROOT / "engine" / "include" / "lagometer":

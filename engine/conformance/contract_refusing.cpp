@@ -153,7 +153,7 @@ void beyond_the_limit(Bed& bed) {
 std::vector<Line> refusing_lines() {
   return {{"refuses: an unknown type", unknown_type},
           {"refuses: an unknown flag of a type (INVALID)", unknown_type_flag},
-          {"refuses: a type with a key, which no payload has (UNSUPPORTED)", keyed_type},
+          {"refuses: a type with a key and without instances (INVALID, or UNSUPPORTED without keys)", keyed_type},
           {"refuses: an unknown flag of an endpoint (INVALID)", unknown_endpoint_flag},
           {"refuses: an unknown bit of the quality of service (INVALID)", unknown_qos_bit},
           {"refuses: an unknown dispatch", unknown_dispatch},

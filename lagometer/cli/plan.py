@@ -228,15 +228,17 @@ def _trials(study: Study, cells: Sequence[Cell]) -> tuple[int, int]:
 
 
 def _how_long(study: Study, cells: Sequence[Cell], prediction: Prediction) -> str:
+    from lagometer.units import minutes_text
+
     trials_min, trials_max = _trials(study, cells)
     several = f"{trials_min} to {trials_max}" if trials_max > trials_min else str(trials_min)
     each = f"{several} trial{'s' if trials_max > 1 else ''} each"
     if study.precision is None:
-        return f"{each}, about {_minutes(prediction.seconds)}"
-    bounds = f"{_minutes(prediction.least_s)} to {_minutes(prediction.most_s)}"
+        return f"{each}, about {minutes_text(prediction.seconds)}"
+    bounds = f"{minutes_text(prediction.least_s)} to {minutes_text(prediction.most_s)}"
     if prediction.earlier is None:
         return f"{each}, {bounds}"
-    about = f"about {prediction.trials} trials, about {_minutes(prediction.seconds)}"
+    about = f"about {prediction.trials} trials, about {minutes_text(prediction.seconds)}"
     return f"{each}, {about} ({bounds})"
 
 
@@ -269,8 +271,3 @@ def _find_cell(expansion: Expansion, name: str) -> Cell:
             raise BadInput(f"this cell is excluded: {item.reason}", where=name)
     hint = nearest(name, [cell.id for cell in expansion.cells][:1000])
     raise BadInput(f"there is no cell '{name}'", where="--worker", hint=hint)
-
-
-def _minutes(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

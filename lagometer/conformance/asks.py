@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lagometer.study.sidecar import Limits
+from lagometer.units import plain_duration_text
 
 USUAL_DEPTH = 16
 BLOCKING_NS = 1_000_000_000  # how long publishing may block, unless a check says otherwise
@@ -57,7 +58,7 @@ class Asks:
         return {
             "depth": _HISTORIES[self.history].format(f"{self.depth:,}"),
             "reliability": self.reliability.replace("_", " "),
-            "blocking": f"{self.blocking_ns // NS_PER_MS:,} ms",
+            "blocking": plain_duration_text(self.blocking_ns),
             "topics": f"{self.topics:,}",
             "endpoints": f"{self.endpoints:,}",
             "messages": f"{self.messages:,}" if self.messages else "",

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from lagometer.units import duration_text
+
 SLOTS = 63
 SLOT_BYTES = 64
 SHARED_BYTES = SLOT_BYTES * (1 + SLOTS)
@@ -22,7 +24,6 @@ _HEADER = struct.Struct("<QQQ40x")
 _SLOT = struct.Struct("<qII48s")
 NAME_BYTES_MAX = 47
 WAITS = ("waitset_wait",)  # a thread that waits for messages is always in it, and rarely hangs in it
-NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,16 @@ class Progress:
         return max(self.calls, key=lambda call: call.begin_ns, default=None)
 
     def told(self, now_ns: int | None = None) -> str:
-        """The process's position, in words: "at 3 of 110; last call: commit, under way for 1.2 s"."""
+        """The process's position, in words: "at 3 of 110; last call: commit, under way for 1.20 s"."""
         position = f"at {self.done} of {self.total}; " if self.total else ""
         call = self.last_call()
         if call is None:
             return f"{position}last call: none into the adapter"
         now = time.monotonic_ns() if now_ns is None else now_ns
         lasting = (
-            f", under way for {(now - call.begin_ns) / NS_PER_S:.1f} s"
-            if call.under_way
-            else ", which returned"
+            f"under way for {duration_text(now - call.begin_ns)}" if call.under_way else "which returned"
         )
-        return f"{position}last call: {call.name}{lasting}"
+        return f"{position}last call: {call.name}, {lasting}"
 
 
 def read_progress(descriptor: int) -> Progress:

@@ -36,6 +36,7 @@ from lagometer.store.format import PARTIAL, keep_file
 from lagometer.store.reader import Campaign
 from lagometer.summary.way_data import MessageWay, Stay, WayCall, WayRow, WayState
 from lagometer.summary.ways import all_ways, cell_ways
+from lagometer.units import duration_text
 
 SUFFIX = ".perfetto-trace"
 SEQUENCE_ID = 1  # all packets come from one writer
@@ -354,7 +355,7 @@ def _share(stay: Stay) -> Notes:
         "running_ns": share.running_ns,
     }
     ran = [
-        f"{runner.name} ({runner.thread}) on CPU {runner.cpu} for {runner.ran_ns} ns"
+        f"{runner.name} ({runner.thread}) on CPU {runner.cpu} for {duration_text(runner.ran_ns)}"
         for runner in share.instead
     ]
     return {**times, "ran_instead": ", ".join(ran) or None}

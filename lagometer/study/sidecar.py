@@ -283,15 +283,18 @@ class Libraries(_Part):
     abstraction: tuple[NamePattern, ...] = ()
 
 
+Condition = Annotated[str, Field(pattern=r"^\S+ (=|!=|>=|<=|>|<|has|in) \S+$")]
+
+
 class Trap(_Part):
     """A known trap of the middleware: a finding that is raised if all conditions hold.
 
-    when: conditions over a cell's factors, settings and evidence (docs/ADAPTERS.md, "Known traps"); number:
+    when: conditions over a cell's factors, settings and evidence (docs/methodology/findings.md); number:
     the figure that shows it, with `{name}` filled in; source: an issue, a manual, a release.
     """
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
-    when: tuple[Annotated[str, Field(pattern=r"^\S+ (=|!=|>=|<=|>|<|has) \S+$")], ...] = Field(min_length=1)
+    when: tuple[Condition, ...] = Field(min_length=1)
     what: str
     number: str
     fix: str

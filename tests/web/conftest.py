@@ -27,6 +27,7 @@ from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_NS, K = 100_000, 8
+GROWING = "cyclonedds/pipeline-3/64B/reliable"
 NOTED = ("halved: each latency is half of a round trip", "the first row is not counted")
 LIST_OF_TEXT = pl.List(pl.String())
 
@@ -68,9 +69,20 @@ def make_campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_long_trials(made)
     write_resources(made)
     write_warnings(made)
+    write_queue(made)
     write_subscribers(made)
     with_estimates(made)
     return made
+
+
+def write_queue(directory: Path) -> None:
+    """In two trials of one cell a queue builds up."""
+    mine = (pl.col("cell") == GROWING) & pl.col("trial").is_in([1, 2])
+    said = pl.lit(["queue-builds-up: end-to-end, 330 ms a second"], dtype=LIST_OF_TEXT)
+    pl.read_parquet(directory / "cells.parquet").with_columns(
+        pl.when(mine).then(said).otherwise(pl.col("warnings")).alias("warnings"),
+        pl.when(mine).then(0.33e9).otherwise(0.0).alias("response_growth_ns_per_s"),
+    ).write_parquet(directory / "cells.parquet")
 
 
 def write_warnings(directory: Path) -> None:

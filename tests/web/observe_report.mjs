@@ -179,6 +179,10 @@ async function useIt() {
     rows.map((row) => [row.dataset.reason, ...[...row.querySelectorAll("td")].map((cell) => cell.textContent)]),
   );
   seen.loads = await cellTableOf(page, "#interference-table");
+  seen.queueMarks = await page.$$eval("[data-queue]", (all) =>
+    all.map((each) => [each.closest("section").id, each.dataset.queue, each.textContent]),
+  );
+  seen.queueNotes = await page.$$eval("[data-queues]", (all) => all.map((each) => [each.closest("section").id, each.textContent]));
   seen.deadlines = await cellTableOf(page, "#deadline-table");
   seen.lostTails = await cellTableOf(page, "#lost-table");
   await page.selectOption("#choice-edge", "relay-1→sink");

@@ -5,7 +5,7 @@ import type { Fact } from "./data";
 import type { Report } from "./report-data";
 import type { MachineFloor } from "./steadiness-data";
 import { copyable, element, headedTable, numberCell, scrolled, section } from "./dom";
-import { countText, dateText, durationText, shareText } from "./format";
+import { countText, dateText, durationText, shareText, timeText } from "./format";
 
 function verdict(value: string, label: string, kind = ""): HTMLElement {
   return element("div", { class: `verdict ${kind}` }, element("dd", {}, value), element("dt", {}, label));
@@ -71,9 +71,8 @@ function floorPart(floor: MachineFloor | null): HTMLElement[] {
     element("th", { scope: "col", class: head === "CPU" ? "" : "number" }, head),
   );
   const who = floor.policy === "fifo" ? "real-time thread (SCHED_FIFO)" : "thread";
-  const seconds = String(Number(floor.duration_s.toPrecision(3)));
   const said =
-    `How late a ${who} wakes that waits for a timer, measured for ${seconds} s on each CPU before the ` +
+    `How late a ${who} wakes that waits for a timer, measured for ${timeText(floor.duration_s)} on each CPU before the ` +
     `first trial. Time stolen by a hypervisor: ${shareText(floor.steal_share)}.`;
   return [
     element("h3", {}, "Wake-up latency"),

@@ -9,6 +9,7 @@ import { durationText, roundDurationText, sizeText } from "./format";
 import { ends, payloadsOf, selectedCells } from "./model";
 import { drawMarker, type Look } from "./palette";
 import { linesOf, lossText, timeWithInterval } from "./payload-chart";
+import { queuesNote } from "./queue-note";
 import { legend, type Context, type View } from "./view";
 
 interface Point {
@@ -145,6 +146,8 @@ export function costView(): View {
         "Marker: p50 of latency over the CPU time of all workers and daemons per delivered message, " +
         "lower is better for both. A line joins an adapter's payloads from the smallest to the " +
         "largest. Pale bar and cross stroke: 95 % intervals, where the trials support them.";
+      const rows = all.map(({ row }) => row);
+      body.append(queuesNote(context.model.report.queues, rows) ?? "");
       body.append(element("p", { class: "note" }, note), table(all));
     },
   };

@@ -11,6 +11,7 @@ import { ABSENT, countText, durationText, factorLabel, percentText, rateText, si
 import { lossText, timeWithInterval } from "./payload-chart";
 import { END_TO_END, key, type Model } from "./model";
 import { LINES, lineLook, type Look } from "./palette";
+import { queuesNote } from "./queue-note";
 import type { State } from "./state";
 import type { Context, View } from "./view";
 
@@ -112,6 +113,19 @@ function tipLines({ model, state }: Context, lines: DrawnLine[], label: string, 
   return [{ text: label }, ...shown];
 }
 
+/** From the first value to the last, with room on both sides. */
+function rangeWithRoom(places: number[]): [number, number] {
+  const [first, last] = [places[0] ?? 0, places.at(-1) ?? 1];
+  const room = Math.max(1, 0.05 * (last - first));
+  return [first - room, last + room];
+}
+
+function legendItem({ look, name }: { look: Look; name: string }): HTMLElement {
+  const mark = element("span", { class: "glyph", "aria-hidden": "true" }, "━");
+  mark.style.color = look.colour;
+  return element("span", { class: "name" }, mark, ` ${name} `);
+}
+
 function draw(context: Context, parent: HTMLElement): Chart | null {
   const { model, state } = context;
   const cells = chosen(model, state);
@@ -123,15 +137,8 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     parent.append(element("p", { class: "empty" }, "Nothing valid was measured for this choice."));
     return null;
   }
-  const legend = lines.map((line) => {
-    const mark = element("span", { class: "glyph", "aria-hidden": "true" }, "━");
-    mark.style.color = line.look.colour;
-    return element("span", { class: "name" }, mark, ` ${line.name} `);
-  });
-  parent.append(element("p", { class: "legend" }, `${factorLabel(state.by)}: `, ...legend));
+  parent.append(element("p", { class: "legend" }, `${factorLabel(state.by)}: `, ...lines.map(legendItem)));
   const log = !SIZES.includes(state.axis);
-  const [first, last] = [places[0] ?? 0, places.at(-1) ?? 1];
-  const room = Math.max(1, 0.05 * (last - first));
   const latency = IN_WORDS[state.figure] ?? "median latency";
   const drawn = relative ? `Difference of the ${latency} from ${state.against}` : `The ${latency}`;
   const chart = drawChart(parent, {
@@ -150,7 +157,7 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     x: {
       scale: log
         ? { time: false, distr: 3, log: 10, range: logRange(places, 1.3) }
-        : { time: false, range: [first - room, last + room] },
+        : { time: false, range: rangeWithRoom(places) },
       splits: () =>
         places.length > 6 && parent.clientWidth < 500 ? places.filter((_, i) => i % 2 === 0) : places,
       format: (value) => labelOf(state.axis, value),
@@ -179,6 +186,12 @@ function draw(context: Context, parent: HTMLElement): Chart | null {
     ...(state.figure === P50 ? [] : [nameOf(state)]),
     ...(relative ? [`against ${state.against}`] : []),
   ];
+  parent.append(
+    queuesNote(
+      model.report.queues,
+      lines.flatMap(({ rows }) => rows),
+    ) ?? "",
+  );
   parent.append(numbers("The same in numbers", heads, tableRows(context, lines, places)));
   return chart;
 }

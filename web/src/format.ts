@@ -82,9 +82,22 @@ export function percentText(ratio: number): string {
 
 /** Seconds on an axis that may span minutes: `90 s`, `12 min`. */
 export function timeText(seconds: number): string {
-  return seconds < 180
-    ? `${String(Number(seconds.toPrecision(4)))} s`
-    : `${String(Number((seconds / 60).toPrecision(3)))} min`;
+  return seconds < 180 ? axisMomentText(seconds) : `${String(Number((seconds / 60).toPrecision(3)))} min`;
+}
+
+/** A moment of a trial in seconds, with fixed digits, so that those in a column can be compared: `2.0500 s`. */
+export function momentText(seconds: number, digits: number): string {
+  return `${seconds.toFixed(digits)} s`;
+}
+
+/** The same on an axis: `2.5 s`. */
+export function axisMomentText(seconds: number): string {
+  return `${String(Number(seconds.toPrecision(4)))} s`;
+}
+
+/** A duration with all its digits: `1 234 567 ns`. */
+export function exactDurationText(valueNs: number): string {
+  return `${countText(Math.round(valueNs))} ns`;
 }
 
 /** A round duration, as an axis wants it: `50 µs`, not `50.0 µs`. */

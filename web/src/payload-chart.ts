@@ -10,6 +10,7 @@ import { ABSENT, countText, durationText, endsText, intervalText, ratioText, siz
 import { drawFloorLevel, stolenText, tailFloor, tailText, type FloorRow } from "./machine-floor";
 import { ends as endsOf, floorRatio, key, payloadsOf, selectedCells } from "./model";
 import { drawMarker, theme, type Look } from "./palette";
+import { queuesNote } from "./queue-note";
 import { adapterLooks, legend, type Context, type View } from "./view";
 
 export interface Line {
@@ -356,7 +357,11 @@ export function payloadView(): View {
       chart?.destroy();
       body.replaceChildren(element("p", { class: "lead" }, lead(context)), legend(context));
       chart = draw(context, body);
-      body.append(element("p", { class: "note" }, noteOf(context.model.report)), table(context));
+      const report = context.model.report;
+      const payloads = payloadsOf(selectedCells(context.model, context.state.facets));
+      const rows = linesOf(context, payloads).flatMap((line) => line.rows);
+      body.append(queuesNote(report.queues, rows) ?? "");
+      body.append(element("p", { class: "note" }, noteOf(report)), table(context));
     },
   };
 }

@@ -8,7 +8,7 @@ import type { Row } from "./data";
 import type { MachineFloor } from "./steadiness-data";
 import type { Series } from "./sample-data";
 import { choice, element, linkButton, numbers, section } from "./dom";
-import { ABSENT, countText, durationText } from "./format";
+import { ABSENT, axisMomentText, countText, durationText, momentText } from "./format";
 import { tailFloor } from "./machine-floor";
 import { cellLink } from "./state";
 import { key, selectedCells, type Model } from "./model";
@@ -112,7 +112,7 @@ function drawLevels(chart: uPlot, levels: [string, number | null][]): void {
 function tip(series: Series, place: number): TipLine[] {
   const time = (series.time_us[place] ?? 0) / 1e6;
   const lines: TipLine[] = [
-    { text: `${time.toFixed(4)} s` },
+    { text: momentText(time, 4) },
     { text: `latency ${durationText(series.latency_ns[place] ?? null)}` },
   ];
   const slow = series.slowest.find((each) => Math.floor(each.time_ns / 1000) === series.time_us[place]);
@@ -131,7 +131,7 @@ function rowOf(model: Model, { cell, trial, edge }: Series): Row | undefined {
 
 function describe(series: Series, end: number): string {
   const [slowest] = series.slowest;
-  const messages = `Latency of ${countText(series.n)} messages over ${end.toFixed(2)} s`;
+  const messages = `Latency of ${countText(series.n)} messages over ${momentText(end, 2)}`;
   return (
     `${messages}, trial ${String(series.trial)} of ${series.cell}, edge ${series.edge}. ` +
     (slowest === undefined ? "" : `The slowest took ${durationText(slowest.latency_ns)}.`)
@@ -153,7 +153,7 @@ function draw(context: Context, series: Series, parent: HTMLElement): Chart {
     x: {
       scale: { time: false, range: [-end * 0.01, end * 1.01] },
       splits: (chart) => timeSplits(end, chart.width),
-      format: (value) => `${String(Number(value.toPrecision(4)))} s`,
+      format: axisMomentText,
       label: "sent, from the first measured message",
     },
     // Room for the strip of migrations at the bottom, and for the slowest one's label at the top.
@@ -218,7 +218,7 @@ function facts(series: Series, cpuNs: number | null): string {
 function tables(series: Series): HTMLElement[] {
   const slow = series.slowest.map((each) => [
     String(each.sequence),
-    `${(each.time_ns / 1e9).toFixed(6)} s`,
+    momentText(each.time_ns / 1e9, 6),
     durationText(each.latency_ns),
     durationText(each.send_lag_ns),
     durationText(each.blocked_ns),
@@ -227,7 +227,7 @@ function tables(series: Series): HTMLElement[] {
   ]);
   const head = ["sequence", "sent at", "latency", "send lag", "blocked", "sender CPU", "receiver CPU"];
   const moves = series.migrations.map((each) => [
-    `${(each.time_ns / 1e9).toFixed(6)} s`,
+    momentText(each.time_ns / 1e9, 6),
     each.side,
     String(each.cpu_from),
     String(each.cpu_to),

@@ -13,6 +13,7 @@ import {
   duration,
   durationText,
   endsText,
+  exactDurationText,
   factorLabel,
   rateText,
   ratioText,
@@ -240,7 +241,7 @@ function cellOf(row: Row, column: Column, context: Context): HTMLElement {
   attributes["class"] = "number";
   if (typeof value === "number" && column.id.endsWith("_ns")) {
     const { digits, unit } = duration(value);
-    attributes["title"] = `${countText(Math.round(value))} ns`;
+    attributes["title"] = exactDurationText(value);
     const below = confidence(row, column, attributes, context);
     const bound = clockBound(row, column, value);
     return element(

@@ -106,12 +106,12 @@ def _changes_amiss(steps: int, changes: Sequence[Mapping[str, Any]]) -> Iterator
     if len(changes) != steps:
         yield f"{DIFFERS}: nothing is known of {steps - len(changes)} of its {steps} changes"
     for change in changes:
-        at_s, late_ns = int(change["at_ns"]) / 1e9, change["late_ns"]
+        at, late_ns = plain_duration_text(int(change["at_ns"])), change["late_ns"]
         if late_ns is None:
-            yield f"{DIFFERS}: the change at {at_s:g} s was not carried out"
+            yield f"{DIFFERS}: the change at {at} was not carried out"
         elif int(late_ns) > LATE_CHANGE_NS_MAX:
             bound = f"more than {plain_duration_text(LATE_CHANGE_NS_MAX)}"
-            yield f"{DIFFERS}: the change at {at_s:g} s came {duration_text(int(late_ns))} late, {bound}"
+            yield f"{DIFFERS}: the change at {at} came {duration_text(int(late_ns))} late, {bound}"
 
 
 def link_warnings(report: Mapping[str, Any]) -> Iterator[str]:

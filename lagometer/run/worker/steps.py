@@ -31,6 +31,7 @@ from lagometer.run.worker.said import died, reasons_of
 from lagometer.run.worker.unmatched import summed_up
 from lagometer.run.worker.waves import late_waves, replaced, waves
 from lagometer.run.worker.words import exit_text, signal_name
+from lagometer.units import duration_text
 
 NS_PER_S = 1_000_000_000
 GO_AHEAD_NS = 5_000_000  # time for `go` to reach every worker before the common start
@@ -121,7 +122,7 @@ class TrialSteps:
             raise TrialFailed
 
     def _lose(self, part: HostPart, event: str, waited_ns: int) -> None:
-        late = f"its agent did not send '{event}' within {waited_ns / NS_PER_S:.1f} s"
+        late = f"its agent did not send '{event}' within {duration_text(waited_ns)}"
         part.link.give_up(f"{late}: check that host and its link; the next trial connects again")
         part.finished = True
         self._fail(f"agent-lost: host {part.name}: {part.link.lost}")
@@ -332,10 +333,8 @@ class TrialSteps:
         if self._lose_silent():
             raise TrialFailed
         code = "endpoints-missing" if event == "matched" else "worker-hung"
-        waited_s = (deadline_ns - asked_ns) / NS_PER_S
-        self._fail(
-            f"{code}: no '{event}' from {', '.join(late)} within {waited_s:.1f} s (phase {self._phase_now()})"
-        )
+        waited = duration_text(deadline_ns - asked_ns)
+        self._fail(f"{code}: no '{event}' from {', '.join(late)} within {waited} (phase {self._phase_now()})")
         raise TrialFailed
 
     def _has_moved(self, index: int, pending_bytes: int) -> bool:

@@ -34,6 +34,7 @@ from lagometer.store.errors import CampaignError
 from lagometer.store.reader import Campaign
 from lagometer.units import duration_text
 
+SLOPE = "response_growth_ns_per_s"
 COLUMNS = ("edge", "phase", "outcome", "publish_ns", "taken_ns")
 ENVIRONMENT_KEYS = (
     "os",
@@ -377,25 +378,31 @@ def _notes(a: Campaign, cell_a: str, b: Campaign, cell_b: str) -> Iterator[str]:
         yield "failed trials: " + ", ".join(
             f"{name} {count} of {total}" for name, (count, total) in zip("AB", failed, strict=True)
         )
-    growing = [_growing(campaign, cell) for campaign, cell in ((a, cell_a), (b, cell_b))]
-    if any(growing):
-        trials = [total - failures for failures, total in failed]
-        sides = ", ".join(
-            f"{name} {grown} of {total}" for name, grown, total in zip("AB", growing, trials, strict=True)
-        )
-        yield f"a queue builds up in trials: {sides}; p50 depends on how long a trial is (queue-builds-up)"
+    yield from _notes_of_queues((a, cell_a), (b, cell_b))
     if abs(lost[0] - lost[1]) > LOST_SHARE:
         yield f"not delivered: A {lost[0]:.2%}, B {lost[1]:.2%}; latencies are of delivered messages"
 
 
-def _growing(campaign: Campaign, cell: str) -> int:
-    """In how many of a cell's valid trials a queue builds up end to end."""
-    chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
-    warnings = campaign.cells.filter(chosen)["warnings"].to_list()
-    return sum(
-        any(text.startswith(f"queue-builds-up: {form.END_TO_END},") for text in texts or ())
-        for texts in warnings
-    )
+def _notes_of_queues(*sides: tuple[Campaign, str]) -> Iterator[str]:
+    """In how many of the valid trials a queue builds up end to end, and how fast the response time grows."""
+    told, grows = [], False
+    for name, (campaign, cell) in zip("AB", sides, strict=True):
+        chosen = (pl.col("cell") == cell) & (pl.col("edge") == form.END_TO_END) & pl.col("valid")
+        rows = campaign.cells.filter(chosen)
+        growing = rows.filter([_queue_builds_up(texts) for texts in rows["warnings"].to_list()])
+        slope_ns = growing[SLOPE].median() if SLOPE in growing.columns else None
+        by = f" (+{duration_text(slope_ns)} a second)" if isinstance(slope_ns, float) else ""
+        told.append(f"{name} {growing.height} of {rows.height}{by}")
+        grows = grows or not growing.is_empty()
+    if grows:
+        yield (
+            f"a queue builds up in trials: {', '.join(told)}; p50 depends on how long a trial is "
+            "(queue-builds-up)"
+        )
+
+
+def _queue_builds_up(warnings: Sequence[str] | None) -> bool:
+    return any(text.startswith(f"queue-builds-up: {form.END_TO_END},") for text in warnings or ())
 
 
 def _control(a: Campaign, b: Campaign, choice: Choice, refused: str | None) -> CellComparison | None:

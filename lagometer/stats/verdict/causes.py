@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lagometer.store.observed import Clocks, Observed, RealtimeLimit, RealtimeThread
-from lagometer.units import duration_text, signed_duration_text
+from lagometer.units import NS_PER_US, duration_text, plain_duration_text, signed_duration_text
 
 NS_PER_S = 1_000_000_000
 STEP_NS_MIN = 10_000  # in addition to the readings' uncertainty
@@ -63,7 +63,8 @@ def realtime_throttled(observed: Observed, window_ns: int) -> Iterator[str]:
             yield (
                 f"realtime-throttled: thread {thread.name} of {thread.worker} ran "
                 f"{duration_text(thread.run_ns)} and was kept waiting {duration_text(thread.wait_ns)}; "
-                f"real-time threads get {limit.runtime_us} of every {limit.period_us} µs"
+                f"real-time threads get {plain_duration_text(limit.runtime_us * NS_PER_US)} "
+                f"of every {plain_duration_text(limit.period_us * NS_PER_US)}"
             )
 
 

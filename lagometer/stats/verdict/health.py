@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from lagometer.units import NS_PER_US, duration_text, plain_duration_text
+
 Verdict = Literal["ok", "warn", "fail", "unknown"]
 Environment = Mapping[str, Any]
 
@@ -72,7 +74,7 @@ def _clock_source(environment: Environment) -> Outcome:
 
 def _clock_cost(environment: Environment) -> Outcome:
     cost_ns = float(_known(environment["clock_read_ns"]))
-    observation = f"at most {cost_ns:.0f} ns a read"
+    observation = f"at most {duration_text(cost_ns)} a read"
     if cost_ns <= CLOCK_READ_NS_MAX:
         return "ok", observation, ""
     return (
@@ -119,9 +121,11 @@ def _idle_states(environment: Environment) -> Outcome:
         if not state["disabled"] and (state["exit_latency_us"] or 0) > EXIT_LATENCY_US_MAX
     ]
     if not deep:
-        return "ok", "none that takes more than 10 µs to leave", ""
+        limit = plain_duration_text(EXIT_LATENCY_US_MAX * NS_PER_US)
+        return "ok", f"none that takes more than {limit} to leave", ""
     deepest = max(deep, key=lambda state: int(state["exit_latency_us"]))
-    observation = f"{deepest['name']}, {deepest['exit_latency_us']} µs to leave"
+    leaving = plain_duration_text(int(deepest["exit_latency_us"]) * NS_PER_US)
+    observation = f"{deepest['name']}, {leaving} to leave"
     return "warn", observation, "cpupower idle-set --disable-by-latency 10, or hold /dev/cpu_dma_latency at 0"
 
 
@@ -167,7 +171,8 @@ def _rt_throttling(environment: Environment) -> Outcome:
     period_us = int(_known(environment["sysctls"]["kernel.sched_rt_period_us"]))
     if runtime_us < 0 or runtime_us >= period_us:
         return "ok", "off", ""
-    observation = f"real-time threads get {runtime_us} of every {period_us} µs"
+    runtime, period = (plain_duration_text(value * NS_PER_US) for value in (runtime_us, period_us))
+    observation = f"real-time threads get {runtime} of every {period}"
     return (
         "warn",
         observation,
@@ -246,7 +251,7 @@ def _swappiness(environment: Environment) -> Outcome:
 
 def _timer_slack(environment: Environment) -> Outcome:
     slack_ns = int(_known(environment["timer_slack_ns"]))
-    observation = f"{slack_ns} ns inherited; workers set their own threads to 1 ns"
+    observation = f"{plain_duration_text(slack_ns)} inherited; workers set their own threads to 1 ns"
     return (
         ("ok", observation, "")
         if slack_ns <= TIMER_SLACK_DEFAULT_NS

@@ -202,8 +202,9 @@ def _inconsistent(facts: TrialFacts, rows: dict[str, dict[str, Any]]) -> Iterato
             yield f"records-inconsistent: {edge.name}, {row['unmatched']} messages nobody sent"
         lowest_ns, bound_ns = row.get("latency_min_ns"), row.get("clock_bound_ns") or 0
         if lowest_ns is not None and lowest_ns + bound_ns < 0:
-            within = f", where their clocks are known to {bound_ns} ns" if bound_ns else ""
-            yield f"clock-inconsistent: {edge.name}, taken {-lowest_ns} ns before it was published{within}"
+            within = f", where their clocks are known to {duration_text(bound_ns)}" if bound_ns else ""
+            early = duration_text(-lowest_ns)
+            yield f"clock-inconsistent: {edge.name}, taken {early} before it was published{within}"
 
 
 def _shifted(rows: dict[str, dict[str, Any]]) -> Iterator[str]:

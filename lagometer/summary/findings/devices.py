@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lagometer.summary.findings.evidence import CellEvidence, Json, Said, Trial, of_reasons
-from lagometer.units import duration_text
+from lagometer.units import NS_PER_US, duration_text
 
-NS_PER_US = 1000
 SOURCE = "docs/methodology/machine.md"
 
 REASONS = (

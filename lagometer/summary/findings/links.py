@@ -9,7 +9,7 @@ from typing import Any
 
 from lagometer.store.format import ARROW
 from lagometer.summary.findings.evidence import CellEvidence, Said, Trial, of_reasons
-from lagometer.units import duration_text
+from lagometer.units import duration_text, plain_duration_text
 
 NS_PER_S = 1e9
 BEHIND_MIN = 2  # fewer messages behind a late one are not a burst
@@ -102,7 +102,7 @@ def _changed(links_of_trials: Sequence[Mapping[str, Any]]) -> str:
 
 def _change(change: Mapping[str, Any]) -> str:
     """What holds from then on, and what happened to frames that arrived before the next change."""
-    at = f"at {int(change['at_ns']) / NS_PER_S:g} s"
+    at = f"at {plain_duration_text(int(change['at_ns']))}"
     dropped = int(change["lost"]) + int(change["full"])
     frames = f"{dropped:,} of {int(change['came']):,} frames dropped"
     if float(change["loss"]) >= 1:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Known traps of a middleware: conditions that its sidecar declares, checked against each of its cells.
 
-A condition is `LEFT OP RIGHT` with OP among `=`, `!=`, `>`, `>=`, `<`, `<=` and `has`. A side is a number
-(with a unit of size or time: `512KB`, `35ms`), a word, or a name with a dot: `factor.X`, `setting.X` (an
-effective one), `figure.X` (a column of cells.parquet: the median over valid trials), `count.X` (the sum over
-all trials), `kernel.X`, `sysctl.X`; or `transport`, `warnings`, `version`, `hosts` (how many the cell has).
-`NAME|VALUE` stands for VALUE if the name is unknown. A condition with an unknown side does not hold.
+A condition is `LEFT OP RIGHT` with OP among `=`, `!=`, `>`, `>=`, `<`, `<=`, `has` and `in`. A side is a
+number (with a unit of size or time: `512KB`, `35ms`), a word, or a name with a dot: `factor.X`, `setting.X`
+(an effective one), `figure.X` (a column of cells.parquet: the median over valid trials), `count.X` (the sum
+over all trials), `kernel.X`, `sysctl.X`; or `transport`, `warnings`, `version`, `hosts` (how many the cell
+has). The right side of `in` is words joined by commas. `NAME|VALUE` stands for VALUE if the name is unknown.
+A condition with an unknown side does not hold.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lagometer.summary.findings.evidence import CellEvidence, Said
 from lagometer.units import UnitError, duration_text, parse_duration_ns, parse_payload_bytes, size_text
 
 Value = float | str | frozenset[str] | None
-_CONDITION = re.compile(r"(\S+) (=|!=|>=|<=|>|<|has) (\S+)")
+_CONDITION = re.compile(r"(\S+) (=|!=|>=|<=|>|<|has|in) (\S+)")
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 _ORDERED: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -49,7 +50,10 @@ def holds(cell: CellEvidence, adapter: str, condition: str) -> bool:
     match = _CONDITION.fullmatch(condition)
     if match is None:
         raise ValueError(f"'{condition}' is not a condition: write LEFT OP RIGHT, such as factor.depth > 1")
-    left, right = value_of(cell, adapter, match[1]), value_of(cell, adapter, match[3])
+    left = value_of(cell, adapter, match[1])
+    if match[2] == "in":
+        return isinstance(left, str) and left in match[3].split(",")
+    right = value_of(cell, adapter, match[3])
     if left is None or right is None:
         return False
     if match[2] == "has":

@@ -59,8 +59,8 @@ def run(folder: Path, study: Path, *more: str, **popen: Any) -> tuple[int, list[
         ("die:output", "out of luck"),
         ("die:evidence", "out of luck"),
         ("die:ended", "out of luck"),
-        ("hang:serving", "its agent did not send 'serving' within 5.0 s"),
-        ("hang:evidence", "its agent did not send 'evidence' within 5.0 s"),
+        ("hang:serving", "its agent did not send 'serving' within 5.00 s"),
+        ("hang:evidence", "its agent did not send 'evidence' within 5.00 s"),
         ("version", "its agent has protocol 1 instead of 1, version 9.9.9 instead of"),
         (
             "clock",

@@ -95,6 +95,7 @@ def test_a_report_without_room_is_said_and_can_be_made_elsewhere(tmp_path: Path,
     last = errors.strip().splitlines()[-1]
     assert str(out / "report.html") in last
     assert re.search(r"No space left on device; \d+ bytes", last), last
+    assert "the results are safe; free some space, or write the page elsewhere: " in last
     assert f"lagometer report {out} --out FILE" in last
     assert not list(out.glob("**/.*.partial"))
 

@@ -31,12 +31,12 @@ SHM = "shm/pipeline-3/64B/500Hz/best_effort/process-per-node"
 UDP = "udp/pipeline-3/64B/500Hz/best_effort/process-per-node"
 
 
-def write(folder: Path, seed: int, slower: float = 1.0) -> Path:
+def write(folder: Path, seed: int, slower: float = 1.0, **more: Any) -> Path:
     """A campaign of two cells, all of whose messages are slower by a factor."""
     usual = synthetic_campaign.BASE_LATENCY_NS
     synthetic_campaign.BASE_LATENCY_NS = {name: int(base * slower) for name, base in usual.items()}
     try:
-        shape = synthetic_campaign.Shape(adapters=("shm", "udp"), seed=seed, **SHAPE)
+        shape = synthetic_campaign.Shape(**{"adapters": ("shm", "udp"), "seed": seed, **SHAPE, **more})
         made: Path = synthetic_campaign.write_campaign(folder, shape)
     finally:
         synthetic_campaign.BASE_LATENCY_NS = usual
@@ -383,6 +383,25 @@ def test_explain_claims_nothing_where_no_difference_is_shown(
     text = capsys.readouterr().out
     assert "; CPU/msg +" in text
     assert "adapter: shm → udp" in text and "not shown" not in text
+
+
+def test_explain_says_what_slowed_the_floor_as_much(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cell at 1 kHz and one at 10 Hz, and shared memory that did the same: both are slower alike."""
+    more = {"adapters": ("shm", "cyclonedds")}
+    fast = write(tmp_path / "fast", 1, rate_hz=1000, **more)
+    slow = write(tmp_path / "slow", 2, 1.25, rate_hz=10, **more)
+    sides = f"{fast}:cyclonedds*", f"{slow}:cyclonedds*"
+    explain.command(*sides)
+    sentence = "the floor (shm) changed by 1."
+    assert sentence in capsys.readouterr().out
+    explain.command(*sides, json=True)
+    found = told(capsys)["floor"]
+    assert found["sentence"].startswith(sentence)
+    floors = (SHM.replace("500Hz", "1000Hz"), SHM.replace("500Hz", "10Hz"))
+    assert (found["floor_a"], found["floor_b"]) == floors
+    assert found["verdict"] in ("machine", "both")
 
 
 def test_explain_claims_nothing_within_what_the_clocks_are_known_to(

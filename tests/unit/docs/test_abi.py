@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from documented import check_command
 
 ROOT = Path(__file__).parents[3]
 HEADERS = sorted((ROOT / "engine" / "include" / "lagometer").glob("*.h"))
@@ -24,6 +25,18 @@ def functions(text: str) -> list[str]:
     """The functions of a header: in tables, in configurations, and the library's only symbol."""
     code = COMMENT.sub("", text)
     return [name for pattern in (POINTER, CALLBACK, EXPORTED) for name in pattern.findall(code)]
+
+
+def test_commands_within_the_text_exist() -> None:
+    """Those in blocks are run, by tests/integration/adapters/test_documented_commands.py."""
+    called = [call.split()[1:] for call in re.findall(r"`(lagometer [^`]+)`", DOCUMENTED)]
+    for words in called:
+        check_command(words)
+    targets = re.findall(r"`make ([a-z-]+)[^`]*`", DOCUMENTED)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    assert len(called) >= 10 and len(targets) > 2
 
 
 def undocumented(names: list[str], documented: str) -> list[str]:

@@ -6,12 +6,17 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import polars as pl
 import pytest
+from pydantic import BaseModel
 from rich.console import Console
 from synthetic_campaign import Shape, with_estimates, write_campaign
 
+import lagometer.report.build
+import lagometer.summary.summarise
 from lagometer.cli.show.command import as_json, render
 from lagometer.cli.show.findings import mark
 from lagometer.report.build import build_report
@@ -91,6 +96,43 @@ def test_every_view_has_the_same_lists(directory: Path) -> None:
     spread = summary.control.spread
     first, last = duration_text(spread.p50_first_ns), duration_text(spread.p50_last_ns)
     assert f"{spread.blocks} blocks, {first} in the first and {last} in the last" in text_of(directory)
+
+
+def made_up(kind: Any, cell: str) -> Any:
+    """A value of a field's type: models with each field filled, everything of one cell."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        fields = kind.model_fields.items()
+        return kind(**{name: cell if name == "cell" else made_up(f.annotation, cell) for name, f in fields})
+    if get_origin(kind) in (Union, UnionType):
+        return made_up(get_args(kind)[0], cell)
+    if get_origin(kind) is Literal:
+        return get_args(kind)[0]
+    if get_origin(kind) is list:
+        return [made_up(get_args(kind)[0], cell)]
+    if get_origin(kind) is tuple:
+        return tuple(made_up(each, cell) for each in get_args(kind) if each is not ...)
+    if get_origin(kind) is dict:
+        return {made_up(get_args(kind)[0], cell): made_up(get_args(kind)[1], cell)}
+    return {bool: True, int: 3, float: 0.25, str: "made up"}.get(kind)
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_no_view_leaves_out_a_list_that_has_something(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Also those that this campaign has nothing for."""
+    (of,) = get_args(Summary.model_fields[name].annotation)
+    campaign = open_campaign(directory)
+    entry = made_up(of, summarise(campaign).cells[0].id)
+
+    def with_entry(*arguments: Any, **more: Any) -> Summary:
+        return summarise(*arguments, **more).model_copy(update={name: [entry]})
+
+    monkeypatch.setattr(lagometer.summary.summarise, "summarise", with_entry)
+    monkeypatch.setattr(lagometer.report.build, "summarise", with_entry)
+    assert getattr(build_report(campaign), name) == [entry]
+    told_as = {"saturated": "saturation"}.get(name, name)
+    assert as_json(campaign)[told_as] == [entry.model_dump()]
 
 
 def test_every_view_has_the_same_findings_cells_and_tables(tmp_path: Path) -> None:

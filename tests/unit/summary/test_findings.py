@@ -299,7 +299,10 @@ def test_best_effort_over_udp_names_the_release_with_the_fix() -> None:
     factors = {"reliability": "best_effort"}
     found = trapped(cell_with(factors=factors, versions={"fastdds": "2.9.1"}))
     assert "2.9.2" in found["best-effort-over-udp"].fix
-    assert "best-effort-over-udp" not in trapped(cell_with(factors=factors, versions={"fastdds": "2.11.2"}))
+    for version, affected in (("2.10.1", True), ("2.10.2", False), ("2.11.0", True), ("2.11.2", False)):
+        found = trapped(cell_with(factors=factors, versions={"fastdds": version}))
+        assert ("best-effort-over-udp" in found) == affected
+        assert not affected or found["best-effort-over-udp"].what.startswith(f"Fast DDS {version} sends ")
 
 
 @pytest.mark.parametrize(("hosts", "shared"), [("here", True), ("robot", True), ("robot+base", False)])
@@ -340,6 +343,9 @@ def test_waiting_for_an_acknowledgement_is_seen_at_the_tail() -> None:
         ("factor.missing|2 = 2", True),
         ("transport = udp", True),
         ("transport has tcp", False),
+        ("factor.adapter in zeromq,fastdds", True),
+        ("factor.adapter in zeromq,lcm", False),
+        ("factor.missing in zeromq", False),
         ("factor.adapter != zeromq", True),
         ("figure.latency_p50_ns < 1ms", True),
         ("factor.adapter > 3", False),

@@ -148,7 +148,8 @@ def test_every_view_tells_of_a_queue(directory: Path, capsys: pytest.CaptureFixt
     show.command(directory, json=True)
     assert json.loads(capsys.readouterr().out)["queues"] == [queue.model_dump()]
     compare.command(directory, directory, by="shm:udp")
-    assert "a queue builds up in trials: A 3 of 8, B 0 of 7" in capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
+    assert "a queue builds up in trials: A 3 of 8 (+330 ms a second), B 0 of 7;" in told
     judged = judge_limits(campaign, parse_absolute(["p50 > 1s"]))
     assert {each.cell: each.why for each in judged}[SHM] == (
         "a queue builds up in 3 of 8 trials: it depends on their length"

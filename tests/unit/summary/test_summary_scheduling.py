@@ -121,7 +121,7 @@ def test_the_trace_says_who_ran(campaign: Campaign, tmp_path: Path) -> None:
         if packet.HasField("track_event")
     ]
     told = [each for each in notes if "ran_instead" in each]
-    assert told[0]["ran_instead"] == "hog (4711) on CPU 1 for 2499000 ns"
+    assert told[0]["ran_instead"] == "hog (4711) on CPU 1 for 2.50 ms"
     assert told[0]["waiting_for_cpu_ns"] == 2_499_000
 
 

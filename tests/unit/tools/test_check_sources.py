@@ -185,3 +185,24 @@ def test_what_stops_a_reader_is_refused_with_a_better_word(name: str, text: str,
 )
 def test_ordinary_words_and_what_can_not_be_wrapped_pass(name: str, text: str) -> None:
     assert not list(words.findings(name, text.encode()))
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "found"),
+    [
+        ("lagometer/run/late.py", 'late = f"{late_ns} ns late"', True),
+        ("lagometer/run/late.py", 'late = f"{late_ns / 1e6:.1f} ms late"', True),
+        ("lagometer/run/late.py", 'late = f"{duration_text(late_ns)} late, {late_ns} in all"', False),
+        ("lagometer/units.py", 'return f"{duration_ns:.0f} ns"', False),
+        ("lagometer/agent/link/words.py", 'return f"{delay_ns} ns"', False),
+        ("tests/unit/test_late.py", 'late = f"{late_ns} ns"', False),
+        ("web/src/chart.ts", "const late = `${(late / 1e9).toFixed(2)} s`;", True),
+        ("web/src/chart.ts", "const late = durationText(lateNs);", False),
+        ("web/src/format.ts", "return `${String(seconds)} s`;", False),
+    ],
+)
+def test_a_duration_that_is_formatted_by_hand_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: str, found: bool
+) -> None:
+    monkeypatch.setattr(check_sources, "ROOT", tmp_path)
+    assert bool(list(check_sources.check_durations(tmp_path / name, f"{line}\n"))) == found

@@ -230,6 +230,16 @@ def test_what_is_over_its_budget_is_named_and_the_slowest_files_come_first(tree:
     ]
 
 
+def test_the_25_slowest_files_are_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [(f"tests.unit.test_{number}", "test_x", float(number)) for number in range(30)]
+    monkeypatch.setattr(sys.modules[__name__], "JUNIT", {"pytest-side-by-side": files})
+    write_junit(tree / "build" / "test-results")
+    (tree / "sections").write_text("tests\tok\t7\n")
+    assert report(tree, str(tree / "sections"), "1", "0", "0").returncode == 0
+    slowest = [each["seconds"] for each in ci_json(tree)["slowest_files"]]
+    assert slowest == [float(number) for number in range(29, 4, -1)]
+
+
 def test_durations_are_recorded_for_what_takes_long(tree: Path) -> None:
     assert report(tree, "--record").returncode == 1
     write_junit(tree / "build" / "test-results")
