@@ -134,7 +134,7 @@ uint64_t unseen_pair_of(int descriptor) noexcept {
   socklen_t who_size = sizeof who;
   if (own_size > sizeof own.ss_family || peer_size > sizeof peer.ss_family) return 0;
   if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &who, &who_size) != 0 || who.pid != getpid()) return 0;
-  struct stat facts {};
+  struct stat facts{};
   if (fstat(descriptor, &facts) != 0) return 0;
   const auto here = static_cast<uint32_t>(facts.st_ino);
   const uint32_t there = peer_inode_of(here);

@@ -428,7 +428,7 @@ struct Binding {
       return guarded([&] { return wait(object<Waitset>(w), until_ns); });
     };
 #if __cplusplus >= 202002L  // roscpp's headers require C++17: that adapter stays on waitset_wait
-    if constexpr (requires(Waitset & w, uint32_t n) { w.wait_ready(int64_t{}, std::span<uint32_t>{}, n); }) {
+    if constexpr (requires(Waitset& w, uint32_t n) { w.wait_ready(int64_t{}, std::span<uint32_t>{}, n); }) {
       t.waitset_wait_ready = [](lagometer_waitset* w, int64_t until_ns, uint32_t* ready, uint32_t max,
                                 uint32_t* count) noexcept {
         return guarded([&] { return object<Waitset>(w).wait_ready(until_ns, std::span(ready, max), *count); });

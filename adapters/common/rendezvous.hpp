@@ -59,7 +59,7 @@ inline std::filesystem::path topic_folder(const std::filesystem::path& folder, s
 /// Locks a file for as long as this open file lives. The kernel releases an open-file-description lock when its process
 /// dies. The lock conflicts with every other open of the file, even in the same process.
 inline void lock_while_alive(int file, const std::string& path) {
-  struct flock lock {};
+  struct flock lock{};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (fcntl(file, F_OFD_SETLK, &lock) != 0) throw_system_error("locking " + path);
@@ -67,7 +67,7 @@ inline void lock_while_alive(int file, const std::string& path) {
 
 /// Whether another open file holds the lock: its creator is alive and has not released it.
 inline bool locked_by_other(int file) noexcept {
-  struct flock lock {};
+  struct flock lock{};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   return fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;

@@ -69,7 +69,7 @@ std::shared_ptr<Segment> Segment::open(const std::string& path, uint64_t bytes_m
   }
   Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file.valid()) throw_system_error("opening " + path);
-  struct stat status {};
+  struct stat status{};
   if (fstat(file.get(), &status) != 0) throw_system_error("reading the size of " + path);
   const auto bytes = static_cast<uint64_t>(status.st_size);
   if (bytes < bytes_min) throw Error(LAGOMETER_FAILED, path + " has " + std::to_string(bytes) + " bytes, too few");

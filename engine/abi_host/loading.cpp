@@ -9,8 +9,10 @@
 namespace lagometer::abi_host {
 
 const char* missing_function(const lagometer_adapter_table& table) noexcept {
-#define LAGOMETER_FUNCTION(function) \
-  { #function, table.function != nullptr }
+#define LAGOMETER_FUNCTION(function)     \
+  {                                      \
+    #function, table.function != nullptr \
+  }
   const struct {
     const char* name;
     bool there;

@@ -49,7 +49,7 @@ int look_at(dl_phdr_info* info, size_t, void* user) {
   auto& wanted = *static_cast<Wanted*>(user);
   if (wanted.library != info->dlpi_name) return 0;
   for (int index = 0; index < info->dlpi_phnum; ++index) {
-    const ElfW(Phdr)& header = info->dlpi_phdr[index];
+    const ElfW(Phdr) & header = info->dlpi_phdr[index];
     if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
     wanted.begin = info->dlpi_addr + header.p_vaddr;
     wanted.end = wanted.begin + header.p_memsz;

@@ -78,16 +78,11 @@ void lacking_abilities(Bed& bed) {
                 [&] { of_reader ? make_reader(context, spec) : make_writer(context, spec); });
   };
   for (const bool of_reader : {false, true}) {
-    lacks(
-        "reliability", "reliable", [](EndpointSpec& s) { s.qos.reliable = true; }, of_reader);
-    lacks(
-        "reliability", "best_effort", [](EndpointSpec& s) { s.qos.reliable = false; }, of_reader);
-    lacks(
-        "history", "keep_all", [](EndpointSpec& s) { s.qos.keep_all = true; }, of_reader);
-    lacks(
-        "history", "keep_last", [](EndpointSpec& s) { s.qos.keep_all = false; }, of_reader);
-    lacks(
-        "durability", "transient_local", [](EndpointSpec& s) { s.qos.transient_local = true; }, of_reader);
+    lacks("reliability", "reliable", [](EndpointSpec& s) { s.qos.reliable = true; }, of_reader);
+    lacks("reliability", "best_effort", [](EndpointSpec& s) { s.qos.reliable = false; }, of_reader);
+    lacks("history", "keep_all", [](EndpointSpec& s) { s.qos.keep_all = true; }, of_reader);
+    lacks("history", "keep_last", [](EndpointSpec& s) { s.qos.keep_all = false; }, of_reader);
+    lacks("durability", "transient_local", [](EndpointSpec& s) { s.qos.transient_local = true; }, of_reader);
     for (const PayloadType& type : engine::kPayloadTypes) {
       const auto ask = [&type](EndpointSpec& s) {
         s.type = type.name;
@@ -96,12 +91,9 @@ void lacking_abilities(Bed& bed) {
       lacks("types", type.name, ask, of_reader);
     }
   }
-  lacks(
-      "dispatch", "listener", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_LISTENER; }, true);
-  lacks(
-      "dispatch", "waitset", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_WAITSET; }, true);
-  lacks(
-      "dispatch", "poll", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_POLL; }, true);
+  lacks("dispatch", "listener", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_LISTENER; }, true);
+  lacks("dispatch", "waitset", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_WAITSET; }, true);
+  lacks("dispatch", "poll", [](EndpointSpec& s) { s.dispatch = LAGOMETER_DISPATCH_POLL; }, true);
 }
 
 struct NamedPolicy {

@@ -36,7 +36,7 @@ int find_watched(dl_phdr_info* info, size_t, void* user) {
   auto& watched = *static_cast<Watched*>(user);
   if (watched.library != info->dlpi_name) return 0;
   for (int index = 0; index < info->dlpi_phnum; ++index) {
-    const ElfW(Phdr)& header = info->dlpi_phdr[index];
+    const ElfW(Phdr) & header = info->dlpi_phdr[index];
     if (header.p_type != PT_LOAD) continue;
     const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
     watched.begin = std::min(watched.begin, begin);
@@ -122,9 +122,9 @@ uint64_t silent_threads_ended() noexcept { return threads_ended_silent.load(); }
 }  // namespace lagometer::conformance
 
 #ifndef LAGOMETER_SANITIZED
-extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t* thread,
-                                                                     const pthread_attr_t* attributes,
-                                                                     void* (*routine)(void*), void* argument) noexcept {
+extern "C"
+    __attribute__((visibility("default"))) int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                                                              void* (*routine)(void*), void* argument) noexcept {
   using namespace lagometer::conformance;
   if (!made_by_watched(__builtin_return_address(0), argument))
     return next_create()(thread, attributes, routine, argument);

@@ -54,7 +54,7 @@ long message_queues() {
 }  // namespace
 
 json held_now() {
-  struct stat printed {};
+  struct stat printed{};
   fstat(STDOUT_FILENO, &printed);
   return {{"descriptors", entries("/proc/self/fd")},
           {"threads", entries("/proc/self/task")},

@@ -38,7 +38,7 @@ int detached_view() noexcept {
 
 MessageQueueFolder::MessageQueueFolder(bool own_first) {
   if (own_first) view_ = detached_view();
-  struct statfs mounted {};
+  struct statfs mounted{};
   if (view_ < 0 && statfs(kMounted, &mounted) == 0 && static_cast<long>(mounted.f_type) == kMagic) {
     path_ = kMounted;
     return;

@@ -30,7 +30,7 @@ std::map<std::string, ino_t> files_of(const std::string& folder) {
   std::map<std::string, ino_t> found;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    struct stat status {};
+    struct stat status{};
     if (lstat(entry.path().c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid())
       found[entry.path().filename()] = status.st_ino;
   }
@@ -68,7 +68,7 @@ std::set<File> open_anywhere() {
   for (const fs::directory_entry& process : fs::directory_iterator("/proc", ignored)) {
     std::error_code gone;
     for (fs::directory_iterator entry(process.path() / "fd", gone), end; entry != end; entry.increment(gone)) {
-      struct stat status {};
+      struct stat status{};
       if (stat(entry->path().c_str(), &status) == 0) found.emplace(status.st_dev, status.st_ino);
       if (gone) break;
     }
@@ -77,7 +77,7 @@ std::set<File> open_anywhere() {
 }
 
 bool is_among(const std::string& path, const std::set<File>& files) {
-  struct stat status {};
+  struct stat status{};
   return lstat(path.c_str(), &status) == 0 && files.contains({status.st_dev, status.st_ino});
 }
 

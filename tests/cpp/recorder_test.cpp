@@ -97,7 +97,7 @@ TEST(Recorder, LiesInTheInheritedMemfd) {
   const int descriptor = memfd_create("test", 0);
   ASSERT_GE(descriptor, 0);
   const int kept = dup(descriptor);
-  struct stat status {};
+  struct stat status{};
   {
     const Recorder recorder(7, kLanes, descriptor, 2);
     auto lane = recorder.sent(0);

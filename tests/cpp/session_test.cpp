@@ -67,7 +67,7 @@ TEST(Session, RecordsNothingMoreOnceItIsStopped) {
     stopped.assign(block.begin(), block.end());
   }
   // With the session's end no thread of the adapter is left either: a callback that was under way would show now.
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(fstat(kept, &status), 0);
   std::vector<std::byte> ended(static_cast<size_t>(status.st_size));
   ASSERT_EQ(pread(kept, ended.data(), ended.size(), 0), status.st_size);

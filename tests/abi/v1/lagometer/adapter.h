@@ -351,8 +351,7 @@ typedef struct lagometer_adapter_table {
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
-const lagometer_adapter_table*
-lagometer_adapter(const lagometer_host* host) LAGOMETER_NOEXCEPT;
+const lagometer_adapter_table* lagometer_adapter(const lagometer_host* host) LAGOMETER_NOEXCEPT;
 
 #ifdef __cplusplus
 }
