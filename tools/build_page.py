@@ -2,8 +2,9 @@
 """Builds the report's page for `pip install .`: tools/build_page.py FOLDER.
 
 It copies web/ to FOLDER/web and builds there, so that the sources stay unchanged; the page is then in
-FOLDER/lagometer/report/bundle/page.html. It uses Node from the PyPI wheel, which the build requires. Without
-a network it uses a page that `make setup` built before.
+FOLDER/lagometer/report/bundle/page.html. It uses Node from the PyPI wheel, which the build requires. A source
+distribution contains the page, so nothing is built there. In a checkout that page may be older than its
+sources: it is only used if there is no network.
 """
 
 from __future__ import annotations
@@ -52,10 +53,13 @@ def main() -> int:
     page = folder / BUNDLE
     page.parent.mkdir(parents=True, exist_ok=True)
     page.unlink(missing_ok=True)
+    ready = ROOT / BUNDLE
+    if ready.exists() and not (ROOT / ".git").exists():
+        shutil.copyfile(ready, page)
+        return 0
     try:
         build(folder)
     except (ImportError, OSError, subprocess.CalledProcessError) as error:
-        ready = ROOT / BUNDLE
         if not ready.exists():
             print(f"the report's page could not be built: {error}", file=sys.stderr)
             return 1

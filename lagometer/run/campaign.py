@@ -168,7 +168,7 @@ class CampaignRun:
             duration_ns = wakeup_duration_ns(study, self._assignment.cells, self._assignment.max_s)
             write_wakeup(self._assignment.directory, worker_path(), duration_ns, study.priority, interruption)
         except WakeupError as error:
-            self.tally.warnings.append(f"no machine floor: {error}")
+            self.tally.warnings.append(f"no wake-up latency of this machine: {error}")
 
     def _write_estimates(self) -> None:
         """Writes estimates.parquet, and compares the long trials with it. Readers can make it themselves."""

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine's floor: how late each CPU wakes a sleeping thread, without any middleware (floor.json).
+"""The wake-up latency of this machine: how late each CPU wakes a sleeping thread, without any middleware.
+
+A campaign keeps it in floor.json.
 
 The worker's `--wake-up` measures it once, before the first trial of a campaign.
 """

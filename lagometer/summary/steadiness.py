@@ -171,7 +171,7 @@ def machine_floor(campaign: Campaign) -> tuple[MachineFloor | None, list[str]]:
             steal_share=stored.get("steal_share"),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
-        return None, [f"The machine's floor is not shown: {path.name} could not be read ({error})."]
+        return None, [f"The machine's wake-up latency is not shown: {path.name} could not be read ({error})."]
     return (floor if cores else None), []
 
 

@@ -60,18 +60,30 @@ function rowsOf(page) {
       cell: row.dataset.cell,
       edge: row.dataset.edge,
       trial: row.dataset.trial === undefined ? null : Number(row.dataset.trial),
-      texts: Object.fromEntries([...row.querySelectorAll("td")].map((cell) => [cell.dataset.column, cell.textContent])),
+      texts: Object.fromEntries(
+        [...row.querySelectorAll("td")].map((cell) => [cell.dataset.column, cell.textContent]),
+      ),
       values: Object.fromEntries(
-        [...row.querySelectorAll("td[data-value]")].map((cell) => [cell.dataset.column, Number(cell.dataset.value)]),
+        [...row.querySelectorAll("td[data-value]")].map((cell) => [
+          cell.dataset.column,
+          Number(cell.dataset.value),
+        ]),
       ),
       intervals: Object.fromEntries(
         [...row.querySelectorAll("td[data-low]")].map((cell) => [
           cell.dataset.column,
-          { low: Number(cell.dataset.low), high: Number(cell.dataset.high), text: cell.querySelector(".interval").textContent },
+          {
+            low: Number(cell.dataset.low),
+            high: Number(cell.dataset.high),
+            text: cell.querySelector(".interval").textContent,
+          },
         ]),
       ),
       wanting: Object.fromEntries(
-        [...row.querySelectorAll(".wanting")].map((each) => [each.closest("td").dataset.column, each.textContent]),
+        [...row.querySelectorAll(".wanting")].map((each) => [
+          each.closest("td").dataset.column,
+          each.textContent,
+        ]),
       ),
     })),
   );
@@ -84,7 +96,9 @@ function marksOf(page, rows) {
       cell: marks.closest("tr").dataset.cell ?? null,
       adapter: marks.closest("tr").dataset.adapter ?? null,
       notes: [...marks.querySelectorAll("a")].map((link) => link.textContent),
-      targets: [...marks.querySelectorAll("a")].map((link) => document.getElementById(link.hash.slice(1))?.textContent ?? null),
+      targets: [...marks.querySelectorAll("a")].map(
+        (link) => document.getElementById(link.hash.slice(1))?.textContent ?? null,
+      ),
     })),
   );
 }
@@ -92,7 +106,9 @@ function marksOf(page, rows) {
 function linksOf(page) {
   return page.$$eval("*", (all) =>
     all.flatMap((node) =>
-      ["src", "href", "action", "data", "srcset", "poster"].map((name) => node.getAttribute(name)).filter((each) => each !== null),
+      ["src", "href", "action", "data", "srcset", "poster"]
+        .map((name) => node.getAttribute(name))
+        .filter((each) => each !== null),
     ),
   );
 }
@@ -107,8 +123,13 @@ async function useIt() {
     rows.map((row) => ({
       adapter: row.dataset.adapter,
       settings: row.dataset.settings,
-      values: [...row.querySelectorAll("td.number")].map((cell) => (cell.dataset.value === undefined ? null : Number(cell.dataset.value))),
-      intervals: [...row.querySelectorAll(".interval")].map((each) => [each.dataset.figure, each.textContent]),
+      values: [...row.querySelectorAll("td.number")].map((cell) =>
+        cell.dataset.value === undefined ? null : Number(cell.dataset.value),
+      ),
+      intervals: [...row.querySelectorAll(".interval")].map((each) => [
+        each.dataset.figure,
+        each.textContent,
+      ]),
     })),
   );
   seen.marks = { table: await marksOf(page, "#figures"), glance: await marksOf(page, "#glance") };
@@ -124,7 +145,9 @@ async function useIt() {
   seen.descending = await rowsOf(page);
   await page.evaluate(() => (window.chartBefore = document.querySelector("#payload canvas")));
   await page.fill("#table-filter", "cyclonedds 64KB -fastdds");
-  seen.chartStays = await page.evaluate(() => window.chartBefore === document.querySelector("#payload canvas"));
+  seen.chartStays = await page.evaluate(
+    () => window.chartBefore === document.querySelector("#payload canvas"),
+  );
   seen.filtered = await rowsOf(page);
   seen.fragment = await page.evaluate(() => location.hash);
   await page.reload();
@@ -155,7 +178,9 @@ async function useIt() {
   seen.payloadNote = await page.textContent("#payload .note");
   seen.percentilesNote = await page.textContent("#percentiles .note");
   seen.longSaid = await page.textContent("#control [data-long=said]");
-  seen.longRemarks = await page.$$eval("#control [data-long=remarks] li", (all) => all.map((each) => each.textContent));
+  seen.longRemarks = await page.$$eval("#control [data-long=remarks] li", (all) =>
+    all.map((each) => each.textContent),
+  );
   seen.longTrials = await tableOf(page, "#control .numbers:last-of-type tbody tr");
   seen.control = await tableOf(page, "#control .numbers:first-of-type tbody tr");
   seen.percentiles = await tableOf(page, "#percentiles .numbers tbody tr");
@@ -164,7 +189,9 @@ async function useIt() {
   seen.nodeCosts = await page.$$eval("#node-costs-table tbody tr", (rows) =>
     rows.map((row) => ({ cell: row.dataset.cell, texts: [...row.children].map((each) => each.textContent) })),
   );
-  seen.nodeCostHeads = await page.$$eval("#node-costs-table thead tr:last-child th", (heads) => heads.map((each) => each.textContent));
+  seen.nodeCostHeads = await page.$$eval("#node-costs-table thead tr:last-child th", (heads) =>
+    heads.map((each) => each.textContent),
+  );
   seen.nodeCostsText = await page.$eval("#node-costs", (section) => section.textContent);
   seen.machineFloor = await tableOf(page, "#machine-floor tbody tr");
   seen.withoutNoise = await page.$$eval("#without-noise tbody tr", (rows) =>
@@ -176,13 +203,18 @@ async function useIt() {
     })),
   );
   seen.reasons = await page.$$eval("[data-reason]", (rows) =>
-    rows.map((row) => [row.dataset.reason, ...[...row.querySelectorAll("td")].map((cell) => cell.textContent)]),
+    rows.map((row) => [
+      row.dataset.reason,
+      ...[...row.querySelectorAll("td")].map((cell) => cell.textContent),
+    ]),
   );
   seen.loads = await cellTableOf(page, "#interference-table");
   seen.queueMarks = await page.$$eval("[data-queue]", (all) =>
     all.map((each) => [each.closest("section").id, each.dataset.queue, each.textContent]),
   );
-  seen.queueNotes = await page.$$eval("[data-queues]", (all) => all.map((each) => [each.closest("section").id, each.textContent]));
+  seen.queueNotes = await page.$$eval("[data-queues]", (all) =>
+    all.map((each) => [each.closest("section").id, each.textContent]),
+  );
   seen.deadlines = await cellTableOf(page, "#deadline-table");
   seen.lostTails = await cellTableOf(page, "#lost-table");
   await page.selectOption("#choice-edge", "relay-1→sink");
@@ -229,8 +261,14 @@ async function followLinks() {
   seen.linked = await chosen(page);
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.click("#series .copy");
-  await page.waitForFunction(() => document.querySelector("#series .link").textContent === "Copied" || document.querySelector("#series .link input"));
-  seen.copied = await page.evaluate(() => document.querySelector("#series .link input")?.value ?? navigator.clipboard.readText());
+  await page.waitForFunction(
+    () =>
+      document.querySelector("#series .link").textContent === "Copied" ||
+      document.querySelector("#series .link input"),
+  );
+  seen.copied = await page.evaluate(
+    () => document.querySelector("#series .link input")?.value ?? navigator.clipboard.readText(),
+  );
   await context.close();
   const again = await open(1400, "light", new URL(seen.copied).hash);
   seen.linkedAgain = await chosen(again.page);
@@ -250,7 +288,12 @@ async function printIt() {
       theme: document.documentElement.dataset.theme,
     };
     window.dispatchEvent(new Event("afterprint"));
-    return { ...on, foldedBefore: before, foldedAfter: folded(), themeAfter: document.documentElement.dataset.theme };
+    return {
+      ...on,
+      foldedBefore: before,
+      foldedAfter: folded(),
+      themeAfter: document.documentElement.dataset.theme,
+    };
   });
   await context.close();
 }
@@ -263,8 +306,12 @@ async function compareIt(width, theme) {
   seen.comparison = await page.$$eval("#comparison tbody tr", (rows) =>
     rows.map((row) => ({
       cell: row.dataset.cell,
-      own: [...row.querySelectorAll("td[data-own-low]")].map((cell) => [cell.dataset.ownLow, cell.dataset.ownHigh].map(Number)),
-      ratios: [...row.querySelectorAll("td[data-ratio]")].map((cell) => [cell.dataset.ratio, cell.dataset.low, cell.dataset.high].map(Number)),
+      own: [...row.querySelectorAll("td[data-own-low]")].map((cell) =>
+        [cell.dataset.ownLow, cell.dataset.ownHigh].map(Number),
+      ),
+      ratios: [...row.querySelectorAll("td[data-ratio]")].map((cell) =>
+        [cell.dataset.ratio, cell.dataset.low, cell.dataset.high].map(Number),
+      ),
       texts: [...row.children].map((cell) => cell.textContent),
     })),
   );

@@ -29,12 +29,19 @@ for (const width of [1280, 400]) {
       latency: Number(each.dataset.latency),
       label: each.querySelector(".way-line").getAttribute("aria-label"),
       bars: each.querySelectorAll("[data-stay]").length,
-      widths: [...each.querySelectorAll("[data-stay]")].reduce((sum, bar) => sum + Number.parseFloat(bar.getAttribute("width")), 0),
+      widths: [...each.querySelectorAll("[data-stay]")].reduce(
+        (sum, bar) => sum + Number.parseFloat(bar.getAttribute("width")),
+        0,
+      ),
       rows: [...each.querySelectorAll(".way-row")].map((row) => row.textContent),
-      table: [...each.querySelector("details tbody").children].map((row) => [...row.children].map((cell) => cell.textContent)),
+      table: [...each.querySelector("details tbody").children].map((row) =>
+        [...row.children].map((cell) => cell.textContent),
+      ),
       tables: [...each.querySelectorAll("details")].map((table) => table.querySelectorAll("tbody tr").length),
       calls: each.querySelectorAll(".way-call").length,
-      states: [...each.querySelectorAll(".way-state")].map((box) => Number.parseFloat(box.getAttribute("width"))),
+      states: [...each.querySelectorAll(".way-state")].map((box) =>
+        Number.parseFloat(box.getAttribute("width")),
+      ),
     })),
   );
   const bars = (of) =>
@@ -42,7 +49,12 @@ for (const width of [1280, 400]) {
       all.map((each) => ({
         cell: each.dataset.cell,
         said: each.querySelector("p").textContent,
-        layers: Object.fromEntries([...each.querySelectorAll("[data-layer]")].map((box) => [box.dataset.layer, Number.parseFloat(box.getAttribute("width"))])),
+        layers: Object.fromEntries(
+          [...each.querySelectorAll("[data-layer]")].map((box) => [
+            box.dataset.layer,
+            Number.parseFloat(box.getAttribute("width")),
+          ]),
+        ),
       })),
     );
   seen.stacked = await bars("#layers dd");
@@ -59,7 +71,9 @@ for (const width of [1280, 400]) {
   await page.hover(".way-state.waiting");
   seen.pointed = await page.textContent(".way-said");
   await page.selectOption("#choice-cell-seen", seen.cells.at(-1));
-  seen.plain = await page.$$eval(".way-message:first-of-type tbody th", (all) => all.map((each) => each.textContent));
+  seen.plain = await page.$$eval(".way-message:first-of-type tbody th", (all) =>
+    all.map((each) => each.textContent),
+  );
   await context.close();
 }
 process.stdout.write(JSON.stringify(seen));

@@ -86,9 +86,10 @@ def command(
     """Print what a campaign measured: a row per cell, trial and edge; what failed or was excluded, and why.
 
     A campaign with several adapters also shows them at a glance, as multiples of the fastest bare transport.
-    For cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's floor, the
-    control and the long trials if there are any. Latency is publish to taken. `-` is a quantile with fewer
-    than 10 samples beyond it. Deadlines, losses, and load beside the workers have tables of their own.
+    For cells with several trials p50 and p99 follow with their 95 % intervals, then the machine's wake-up
+    latency, the control and the long trials if there are any. Latency is publish to taken. `-` is a quantile
+    with fewer than 10 samples beyond it. Deadlines, losses, and load beside the workers have tables of their
+    own.
 
     Example: lagometer show out/tiny
 

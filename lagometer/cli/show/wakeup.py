@@ -26,7 +26,8 @@ def render_wakeup(summary: Summary, console: Console) -> None:
         if control
         else []
     )
-    console.print(f"\n[bold]machine floor[/] {wakeup_text(floor, max(shares, default=None))}", soft_wrap=True)
+    text = wakeup_text(floor, max(shares, default=None))
+    console.print(f"\n[bold]wake-up latency[/] {text}", soft_wrap=True)
 
 
 def wakeup_text(floor: MachineFloor, stolen_most: float | None) -> str:

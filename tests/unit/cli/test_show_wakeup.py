@@ -36,7 +36,7 @@ def test_it_is_told_from_the_best_to_the_worst_cpu(tmp_path: Path) -> None:
     directory = write_campaign(tmp_path, SHAPE)
     stored = json.loads((directory / "floor.json").read_text())
     assert printed(directory) == (
-        "machine floor a thread wakes late by p50 2.10 – 2.50 µs, p99 5.20 – 6.10 µs, "
+        "wake-up latency a thread wakes late by p50 2.10 – 2.50 µs, p99 5.20 – 6.10 µs, "
         "p99.9 21.0 – 30.0 µs, at most 220 µs (10 s on 2 CPUs, fifo); "
         "stolen by a hypervisor: 0.4 % meanwhile, at most 2 % during a trial"
     )

@@ -18,7 +18,7 @@ COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 POINTER = re.compile(r"^ +[\w* ]+?\(\*(\w+)\)\(", re.MULTILINE)
 # What a typedef names is known by the field that has this type.
 CALLBACK = re.compile(r"^ +lagometer_\w+_function (\w+);", re.MULTILINE)
-EXPORTED = re.compile(r"^(lagometer_adapter)\(", re.MULTILINE)
+EXPORTED = re.compile(r"^[\w* ]*\b(lagometer_adapter)\(", re.MULTILINE)
 
 
 def functions(text: str) -> list[str]:
