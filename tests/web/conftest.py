@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from made_once import made_once, place_of_run
 from needs import require
-from shown_cells import LIKE, LINKED
+from shown_cells import GROWING, LIKE, LINKED
 
 from lagometer.report import page
 from lagometer.report.comparison import write_comparison
@@ -27,7 +27,6 @@ from lagometer.store.reader import open_campaign
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_NS, K = 100_000, 8
-GROWING = "cyclonedds/pipeline-3/64B/reliable"
 NOTED = ("halved: each latency is half of a round trip", "the first row is not counted")
 LIST_OF_TEXT = pl.List(pl.String())
 

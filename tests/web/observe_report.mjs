@@ -61,7 +61,10 @@ function rowsOf(page) {
       edge: row.dataset.edge,
       trial: row.dataset.trial === undefined ? null : Number(row.dataset.trial),
       texts: Object.fromEntries(
-        [...row.querySelectorAll("td")].map((cell) => [cell.dataset.column, cell.textContent]),
+        [...row.querySelectorAll("td")].map((cell) => [
+          cell.dataset.column,
+          cell.textContent.replace(cell.querySelector("[data-queue]")?.textContent ?? "", ""),
+        ]),
       ),
       values: Object.fromEntries(
         [...row.querySelectorAll("td[data-value]")].map((cell) => [
@@ -126,7 +129,7 @@ async function useIt() {
       values: [...row.querySelectorAll("td.number")].map((cell) =>
         cell.dataset.value === undefined ? null : Number(cell.dataset.value),
       ),
-      intervals: [...row.querySelectorAll(".interval")].map((each) => [
+      intervals: [...row.querySelectorAll(".interval[data-figure]")].map((each) => [
         each.dataset.figure,
         each.textContent,
       ]),
@@ -175,7 +178,7 @@ async function useIt() {
   await page.keyboard.press("ArrowRight");
   seen.tip = await page.textContent("#payload .tip");
   seen.lead = await page.textContent("#payload .lead");
-  seen.payloadNote = await page.textContent("#payload .note");
+  seen.payloadNote = await page.textContent("#payload .note:not([data-queues])");
   seen.percentilesNote = await page.textContent("#percentiles .note");
   seen.longSaid = await page.textContent("#control [data-long=said]");
   seen.longRemarks = await page.$$eval("#control [data-long=remarks] li", (all) =>

@@ -3,3 +3,4 @@
 
 LINKED = "cyclonedds/pipeline-3/64KB/500Hz/reliable/process-per-node"  # no cell of the first view
 LIKE = "shm/pipeline-3/64KB/500Hz/best_effort/process-per-node"
+GROWING = "cyclonedds/pipeline-3/64B/500Hz/best_effort/process-per-node"  # a queue builds up there

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from shown_cells import GROWING
 
 from lagometer.stats.cell.campaign_estimates import campaign_estimates
 from lagometer.store.reader import open_campaign
@@ -87,3 +88,14 @@ def test_load_beside_the_workers_is_that_of_cells_parquet(seen: dict[str, Any], 
         assert float(row["values"]["achieved_per_s"]) == of_cell["interference_achieved_per_s"].median()
         assert row["texts"]["achieved_per_s"].endswith("MB/s")
         assert float(row["values"]["latency_p50_ns"]) == summary[row["cell"]]["values"]["latency_p50_ns"]
+
+
+def test_a_p50_of_a_queue_is_marked_in_tables_and_below_charts(seen: dict[str, Any]) -> None:
+    marks = seen["queueMarks"]
+    assert {cell for _, cell, _ in marks} == {GROWING}
+    assert {text.replace("\u202f", " ") for *_, text in marks} == {"a queue: +330 ms a second"}
+    assert {"glance", "failures"} <= {section for section, *_ in marks}
+    notes = dict(seen["queueNotes"])
+    assert {"payload", "cost"} <= set(notes)
+    for text in notes.values():
+        assert text.startswith(f"A queue builds up in {GROWING} (+330") and text.endswith("the trial is.")

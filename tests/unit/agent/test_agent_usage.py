@@ -53,6 +53,12 @@ def test_memory_is_added_up_without_what_is_left_out() -> None:
     assert usage.memory_of(SMAPS.encode()).unique_bytes == (10 + 8 + 64 + 4096) * KIB
 
 
+def test_a_mapping_that_is_not_as_it_should_be_is_not_left_out_in_silence() -> None:
+    spoilt = SMAPS.replace("Private_Dirty:", "Private_Soiled:", 1)
+    with pytest.raises(ValueError, match="not as expected"):
+        usage.memory_of(spoilt.encode())
+
+
 def test_a_library_is_a_file_with_code_and_counts_once() -> None:
     (library,) = usage.memory_of(SMAPS.encode(), "lagometer-records").libraries
     assert library == usage.Library(DDS, (100 + 200 + 8) * KIB, (80 + 150 + 8) * KIB, (40 + 50 + 8) * KIB)
