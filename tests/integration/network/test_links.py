@@ -203,7 +203,7 @@ def test_an_outage_loses_what_is_sent_in_it_and_nothing_else(tmp_path: Path) -> 
     assert recovered["edge"] == "source→sink" and len(recovered["recovered_ns"]) == 2
     assert all(2 * MS <= each < 100 * MS for each in recovered["recovered_ns"])
     _, text, _ = lagometer(tmp_path, "show", str(tmp_path / "out"))
-    assert "at 0.5 s an outage" in " ".join(text.split()) and "recovered after" in " ".join(text.split())
+    assert "at 500 ms an outage" in " ".join(text.split()) and "recovered after" in " ".join(text.split())
 
 
 def test_a_link_that_does_not_change_fails_its_trial(tmp_path: Path) -> None:
@@ -215,8 +215,8 @@ def test_a_link_that_does_not_change_fails_its_trial(tmp_path: Path) -> None:
     study = study_of(tmp_path, changing([{"at": "500ms", "outage": "300ms"}]), "udp", duration="1s")
     code, line = run(tmp_path, study, environment={"LAGOMETER_LINK": str(deaf)})
     assert code == 3 and line["reasons"] == [
-        "link-differs: the change at 0.5 s was not carried out",
-        "link-differs: the change at 0.8 s was not carried out",
+        "link-differs: the change at 500 ms was not carried out",
+        "link-differs: the change at 800 ms was not carried out",
     ]
 
 
