@@ -53,7 +53,7 @@ NO_THRESHOLDS = {
         "UNREACHABLE",
         "UNKNOWN_NS",
     },
-    "stats.interval.power": {"TRIALS_FORESEEN", "TRIED_IN_PAIRS", "TRIED", "DRAWN", "SEED"},
+    "stats.interval.power": {"TRIALS_FORESEEN", "TRIED_IN_PAIRS", "TRIED", "DRAWN", "SEED", "RESAMPLES"},
     "stats.trial.layers": {"VENDOR_FROM", "LAYER_END", "BY_SEQUENCE", "BY_TIME"},
     "stats.trial.sent": {"NOWHERE"},
     "stats.trial.reach": {"FOREVER_NS", "NEVER_NS"},
