@@ -111,13 +111,13 @@ def _power_of_permutations(
     if seen is None or not spread:
         return _share_found(generator.normal(0.0, scale, shape), effect, alpha, paired)
     wide = (seen - seen.mean()) * (scale / spread)
-    found = []
+    powers = []
     for _ in range(RESAMPLES):
         data = generator.choice(generator.choice(wide, len(wide)), shape)
         if paired:  # which cell is disturbed is chance, as the test assumes
             data *= generator.choice((-1.0, 1.0), shape)
-        found.append(_share_found(data, effect, alpha, paired))
-    return float(np.quantile(found, 1.0 - RESAMPLES_SHARE, method="lower"))
+        powers.append(_share_found(data, effect, alpha, paired))
+    return float(np.quantile(powers, 1.0 - RESAMPLES_SHARE, method="lower"))
 
 
 def _share_found(data: Floats, effect: float, alpha: float, paired: bool) -> float:
