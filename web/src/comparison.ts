@@ -242,6 +242,9 @@ export function comparisonPage(
   const alarm =
     `The probability of even one false alarm among all cells is at most ${alpha} %; each interval is ` +
     "only for its own ratio.";
+  const inPairs = report.cells.some(({ paired }) => paired)
+    ? " Trials in pairs are neighbours in time: the change of p50 is that within a pair."
+    : "";
   const figuresNote =
     "Below a figure of A or B is its own 95 % interval, where the trials support one. CPU time of " +
     "workers and daemons per delivered message is the median of the valid trials; it is not tested.";
@@ -255,7 +258,7 @@ export function comparisonPage(
       element("p", { class: "note" }, `${note} ${alarm}`),
       ...refused(report),
     ),
-    section("cells", "Figures", element("p", { class: "quiet" }, figuresNote), figures(report, report.cells)),
+    section("cells", "Figures", element("p", { class: "quiet" }, figuresNote + inPairs), figures(report, report.cells)),
     layers(report) ?? "",
     findingsSection(report.findings_a, FINDINGS_A) ?? "",
     findingsSection(report.findings_b, FINDINGS_B) ?? "",

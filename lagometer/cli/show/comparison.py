@@ -25,6 +25,7 @@ REACH_MIN = 0.01  # of the logarithm: a chart spans at least ±1 %
 REACH_MAX = math.log(4.0)
 VALUE_LENGTH_MAX = 60
 LAYERS_MAX = 3  # in the line of a cell
+IN_PAIRS = ", in pairs: p50's change is that within a pair"
 
 Notes = tuple[Mapping[str, Sequence[int]], Mapping[str, Sequence[int]]]
 
@@ -64,7 +65,7 @@ def _render_cell(cell: CellComparison, console: Console, reach: float, notes: No
     name = cell.cell_b if cell.cell_a == cell.cell_b else f"{cell.cell_a} → {cell.cell_b}"
     if marks := sides_mark(notes, (cell.cell_a, cell.cell_b)):
         name += f"  findings: {marks}"
-    trials = f"{cell.trials_a} and {cell.trials_b} trials{', in pairs' if cell.paired else ''}"
+    trials = f"{cell.trials_a} and {cell.trials_b} trials{IN_PAIRS if cell.paired else ''}"
     console.print(name, markup=False, style="bold", soft_wrap=True)
     if cell.verdict == NOT_COMPARABLE:
         console.print(f"  can't be compared: {cell.why}", markup=False, style="yellow", soft_wrap=True)

@@ -15,6 +15,7 @@ from lagometer.stats.interval.power import (
     POWER,
     deviations,
     measured_pair_variance,
+    seen_of_pairs,
     trials_needed,
     upper_variance,
 )
@@ -94,8 +95,7 @@ def trials_to_detect(
         numbers, started, trials = cell_trials(campaign, cell) if cell in known else ([], [], [])
         detections.append(_of_cell(cell, trials, aim))
         if len(trials) > 1:
-            far = {name: deviations(trials, PERMILLE[name], effect) for name in QUANTITIES}
-            spreads[cell] = _Spread(numbers, started, far, _supported(trials))
+            spreads[cell] = _Spread(numbers, started, trials, _supported(trials))
     return Detection(
         effect,
         alpha,
@@ -121,14 +121,14 @@ class _Aim:
 
 @dataclass(frozen=True)
 class _Spread:
-    """A cell's valid trials: which, when each started, how far each lies from the cell's p50 and p99.
+    """A cell's valid trials: which, when each started, and their latencies.
 
     supported: how many trials a p99 needs to be supported at all.
     """
 
     numbers: Sequence[int]
     started: Sequence[str]
-    deviations: Mapping[str, Floats]
+    trials: Sequence[Numbers]
     supported: int
 
 
@@ -165,10 +165,9 @@ def _pairs(spreads: Mapping[str, _Spread], aim: _Aim) -> Iterator[PairDetection]
         blocks = common_blocks(a.numbers, a.started, b.numbers, b.started)
         if len(blocks) < TRIALS_MIN:
             continue
-        in_a, in_b = ([block[side] for block in blocks] for side in (0, 1))
-        both = {name: (a.deviations[name][in_a], b.deviations[name][in_b]) for name in QUANTITIES}
-        variance, variance_p99 = (measured_pair_variance(*both[name]) for name in QUANTITIES)
-        seen, seen_p99 = (both[name][1] - both[name][0] for name in QUANTITIES)
+        in_a, in_b = [a.trials[place] for place, _ in blocks], [b.trials[place] for _, place in blocks]
+        seen, seen_p99 = (seen_of_pairs(in_a, in_b, PERMILLE[name], aim.effect) for name in QUANTITIES)
+        variance, variance_p99 = (measured_pair_variance(found, aim.effect) for found in (seen, seen_p99))
         yield PairDetection(
             cell_a,
             cell_b,

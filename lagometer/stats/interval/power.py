@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 from lagometer.stats.interval.confidence import TRIALS_MIN
-from lagometer.stats.interval.shares import TIE, Floats, Numbers, Side, fewest_trials
+from lagometer.stats.interval.shares import TIE, Floats, Numbers, RatioTest, Side, Sides, fewest_trials
 
 POWER = 0.95
 # A variance from few trials is as often too small as too large. Used as it is, a prediction would fail every
@@ -51,9 +51,9 @@ def trials_needed(
     variance: of the logarithm of a cell's quantile, as determined by one trial alone (`upper_variance` of
     the `deviations`); for trials compared block by block, half the variance of the difference within a block
     (`measured_pair_variance`). alpha: the level of the two-sided test, divided by the number of tests if
-    there are several. seen: the deviations, or the pairs' differences of them, that the variance is of; few
-    trials are tried on them, on normal numbers without them. At most 100,000. Raises ValueError for an effect
-    of zero, or a level or power that is not a probability.
+    there are several. seen: the `deviations` or `seen_of_pairs` that the variance is of; few trials are tried
+    on them, on normal numbers without them. At most 100,000. Raises ValueError for an effect of zero, or a
+    level or power that is not a probability.
     """
     if not effect > 0.0 or not 0.0 < alpha < 1.0 or not alpha < power < 1.0 or not variance >= 0.0:
         raise ValueError(f"variance {variance}, effect {effect}, alpha {alpha}, power {power}")
@@ -106,26 +106,28 @@ def _power_of_permutations(
     RESAMPLES_SHARE of all resamples of the trials seen reach."""
     generator = np.random.default_rng(SEED)
     shape = (trials if paired else 2 * trials, DRAWN)
-    scale = math.sqrt(2.0 * variance if paired else variance)
-    spread = None if seen is None or len(seen) < TRIALS_MIN else float(np.std(seen))
-    if seen is None or not spread:
-        return _share_found(generator.normal(0.0, scale, shape), effect, alpha, paired)
-    wide = (seen - seen.mean()) * (scale / spread)
+    shift = math.log1p(effect)
+    if seen is None or seen.shape[-1] < TRIALS_MIN or not np.ptp(seen, axis=-1).any():
+        scale = math.sqrt(2.0 * variance if paired else variance)
+        return _share_found(generator.normal(0.0, scale, shape), shift, alpha, paired)
+    middle = seen.mean(axis=-1, keepdims=True)
+    wide = middle * paired + (seen - middle) * math.sqrt(_upper_factor(seen.shape[-1], ASSURANCE))
     powers = []
     for _ in range(RESAMPLES):
-        data = generator.choice(generator.choice(wide, len(wide)), shape)
-        if paired:  # which cell is disturbed is chance, as the test assumes
-            data *= generator.choice((-1.0, 1.0), shape)
-        powers.append(_share_found(data, effect, alpha, paired))
+        resample = wide[..., generator.integers(seen.shape[-1], size=seen.shape[-1])]
+        # A pair is drawn with either cell as the slower one: the effect is in `seen_of_pairs`.
+        data = generator.choice(resample.ravel(), shape)
+        powers.append(_share_found(data, 0.0 if paired else shift, alpha, paired))
     return float(np.quantile(powers, 1.0 - RESAMPLES_SHARE, method="lower"))
 
 
-def _share_found(data: Floats, effect: float, alpha: float, paired: bool) -> float:
-    """In which share of the columns the exact test finds the effect. data: logarithms without it; shape
-    (pairs, columns), or (trials of A, then of B; columns). With as many trials on both sides, a larger
-    difference of the means is a larger t, so the differences are compared."""
+def _share_found(data: Floats, shift: float, alpha: float, paired: bool) -> float:
+    """In which share of the columns the exact test finds that B is larger. data: the pairs' differences, or
+    the trials of A, then of B; shape (trials, columns). shift: is added to the differences or to B, in place.
+    With as many trials on both sides, a larger difference of the means is a larger t, so these are compared.
+    """
     trials = len(data) if paired else len(data) // 2
-    data[0 if paired else trials :] += math.log1p(effect)
+    data[0 if paired else trials :] += shift
     sums = _signs(trials, paired) @ data
     observed = sums[0]
     beyond = (np.abs(sums) >= np.abs(observed) - TIE).mean(axis=0)
@@ -168,9 +170,25 @@ def detectable_effect(low: float, high: float, degrees: int, alpha: float, power
     return math.expm1(limit * standard_error)
 
 
-def measured_pair_variance(deviations_a: Floats, deviations_b: Floats, assurance: float = ASSURANCE) -> float:
-    """`upper_variance` of trials compared block by block: the `deviations` of two cells, in one order."""
-    return upper_variance(deviations_b - deviations_a, assurance) / 2.0
+def seen_of_pairs(
+    trials_a: Sequence[Numbers], trials_b: Sequence[Numbers], permille: int, effect: float
+) -> Floats:
+    """What the test sees of each block if B is slower by the effect, and if A is; shape (2, blocks).
+
+    This is the difference of the shares of messages, above zero if it speaks for the slower cell. What the
+    cells differ by on average is left out. A share has ends: a trial far out in the wrong direction counts at
+    most as much as one in the right direction. trials_a, trials_b: in one order of blocks, none empty.
+    """
+    test = RatioTest(Sides(tuple(trials_a), tuple(trials_b), paired=True), permille)
+    slower_b, slower_a = (test.differences(test.estimate * (1.0 + effect) ** sign) for sign in (-1, 1))
+    return np.array([-slower_b, slower_a])
+
+
+def measured_pair_variance(seen: Floats, effect: float, assurance: float = ASSURANCE) -> float:
+    """`upper_variance` of one trial of two that are compared block by block, from `seen_of_pairs`."""
+    change = max(float(seen.mean()), TIE)  # of the shares, by the effect
+    differences = (seen[0] - seen[1]) / 2.0 * (math.log1p(effect) / change)
+    return upper_variance(differences, assurance) / 2.0
 
 
 def deviations(trials: Sequence[Numbers], permille: int, effect: float) -> Floats:
@@ -194,5 +212,9 @@ def upper_variance(values: Floats, assurance: float = ASSURANCE) -> float:
     probability. Raises ValueError for fewer than two values."""
     if len(values) < 2:
         raise ValueError("a variance takes two trials")
-    degrees = len(values) - 1
-    return float(np.var(values, ddof=1)) * degrees / float(scipy.stats.chi2.ppf(1.0 - assurance, degrees))
+    return float(np.var(values, ddof=1)) * _upper_factor(len(values), assurance)
+
+
+def _upper_factor(count: int, assurance: float) -> float:
+    """How many times a variance of so many values its upper limit is."""
+    return (count - 1) / float(scipy.stats.chi2.ppf(1.0 - assurance, count - 1))

@@ -9,7 +9,10 @@ statistic is Student's t of the shares (Neuhaus 1993; Chung and Romano, *Exact a
 permutation tests*, Annals of Statistics 41, 2013). So, for many trials, it also holds if two cells agree in
 the quantile and in nothing else.
 
-Trials of the same block (neighbours in time) are compared as pairs: labels are swapped within each pair.
+Trials of the same block (neighbours in time) are compared as pairs: labels are swapped within each pair. For
+the median, Q is that of the pair. With one Q for all, a machine that slows down for some blocks leaves both
+trials of each such block on the same side of Q, where their difference does not show. A tail keeps one Q: it
+may consist of a few blocks, and the others' own tails say nothing of it.
 
 The interval of the ratio is the set of all r that the test does not reject when the second cell's latencies
 are divided by r. So test and interval cannot contradict each other.
@@ -20,12 +23,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import scipy
+
+from lagometer.stats.interval.blocks import Block
 
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
@@ -36,6 +41,7 @@ DRAWN_MIN, DRAWN_MAX = 10_000, 200_000
 SEED = 20_130_401  # of the drawn ones: the same data always give the same p-value
 TIE = 1e-9  # statistics closer than this count as equal; rounding separates them
 RATIO_MAX = 1e4  # an interval that reaches further has no end
+MEDIAN = 500  # permille: the quantile that each block has for itself
 STEPS = 20  # of the bisection: the end of an interval is exact to a millionth of its distance
 
 
@@ -73,59 +79,88 @@ class RatioTest:
     def __init__(self, sides: Sides, permille: int, alpha: float = 0.05) -> None:
         """alpha: the smallest level to judge a p-value at; determines how many relabellings to draw."""
         self._share = permille / 1000.0
-        self._count = len(sides.a)
-        self._paired = sides.paired
+        self._shape = (len(sides.a), len(sides.b), sides.paired)
+        self._alpha = alpha
         self._a, self._b = Side(sides.a), Side(sides.b)
-        shape = (len(sides.a), len(sides.b), sides.paired)
-        self._labels, self._exact = _relabellings(*shape, alpha)
-        self._labels_of_interval = self._labels if self._exact else self._labels[:DRAWN_MIN]
+        self._blocks = (
+            [Block(a, b, self._share) for a, b in zip(sides.a, sides.b, strict=True)]
+            if sides.paired and permille == MEDIAN
+            else []
+        )
         self.a_ns, self.b_ns = self._a.quantile(self._share), self._b.quantile(self._share)
-        self.estimate = self.b_ns / self.a_ns
+
+    @functools.cached_property
+    def estimate(self) -> float:
+        """B's quantile over A's; if each block has a quantile of its own, the ratio within a block."""
+        ratio = self.b_ns / self.a_ns
+        if not self._blocks:
+            return ratio
+        difference = float(self.differences(ratio).mean())
+        if difference == 0.0:
+            return ratio
+        direction = -1 if difference > 0.0 else 1
+        balanced = _first(ratio, direction, lambda near: direction * self.differences(near).mean() >= 0.0)
+        return ratio if balanced is None else balanced
 
     def p_value(self, ratio: float = 1.0) -> float:
         """The two-sided p-value of the hypothesis that B's quantile is `ratio` times A's."""
-        return self._p_value(ratio, self._labels)
+        return self._p_value(ratio, *_relabellings(*self._shape, self._alpha))
 
-    def _p_value(self, ratio: float, labels: Floats) -> float:
+    def _p_value(self, ratio: float, labels: Floats, exact: bool) -> float:
         observed, others = self._statistics(ratio, labels)
         beyond = int((np.abs(others) >= abs(observed) - TIE).sum())
         # Drawn relabellings do not include the observed one, so it is counted in addition.
-        return beyond / len(others) if self._exact else (beyond + 1) / (len(others) + 1)
+        return beyond / len(others) if exact else (beyond + 1) / (len(others) + 1)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """All ratios that are not rejected at 1 - confidence; 0 or infinity if there is no end."""
         alpha = 1.0 - confidence + TIE  # for example, 1 - 0.95 is below 0.05 in binary
-        return self._end(alpha, -1), self._end(alpha, 1)
+        labels, exact = _relabellings(*self._shape, self._alpha)
+        if not exact:
+            labels = labels[:DRAWN_MIN]
 
-    def _end(self, alpha: float, direction: int) -> float:
-        inside = math.log(self.estimate)
-        step = 0.01
-        labels = self._labels_of_interval
-        while self._p_value(math.exp(inside + direction * step), labels) > alpha:
-            step *= 2.0
-            if step > math.log(RATIO_MAX):
-                return math.inf if direction > 0 else 0.0
-        low, high = step / 2.0 if step > 0.01 else 0.0, step
-        for _ in range(STEPS):
-            middle = (low + high) / 2.0
-            if self._p_value(math.exp(inside + direction * middle), labels) > alpha:
-                low = middle
-            else:
-                high = middle
-        return math.exp(inside + direction * high)
+        def rejected(ratio: float) -> bool:
+            return self._p_value(ratio, labels, exact) <= alpha
+
+        low, high = (_first(self.estimate, direction, rejected) for direction in (-1, 1))
+        return low or 0.0, high or math.inf
 
     def _statistics(self, ratio: float, labels: Floats) -> tuple[float, Floats]:
         """The observed statistic, and that of every relabelling."""
-        quantile = joint_quantile(self._a, self._b, self._share, ratio)
-        below = np.concatenate((self._a.shares(quantile), self._b.shares(quantile * ratio)), axis=1)
-        shares = _split_ties(below, self._share)
-        if self._paired:
-            differences = shares[self._count :] - shares[: self._count]
-            observed = _student_of_pairs(differences, np.ones((1, self._count)))[0]
+        count, _, paired = self._shape
+        if paired:
+            differences = self.differences(ratio)
+            observed = _student_of_pairs(differences, np.ones((1, count)))[0]
             return float(observed), _student_of_pairs(differences, labels)
+        shares = _shares(self._a, self._b, self._share, ratio)
         observed_labels = np.zeros((1, len(shares)))
-        observed_labels[0, self._count :] = 1.0
+        observed_labels[0, count:] = 1.0
         return float(_student_of_groups(shares, observed_labels)[0]), _student_of_groups(shares, labels)
+
+    def differences(self, ratio: float) -> Floats:
+        """How much larger B's share of messages up to the joint quantile is than A's, of each block; B's
+        latencies are divided by `ratio`. Only for pairs. Shape (blocks,)."""
+        if self._blocks:
+            return np.array([block.difference(ratio) for block in self._blocks])
+        shares = _shares(self._a, self._b, self._share, ratio)
+        return shares[self._shape[0] :] - shares[: self._shape[0]]
+
+
+def _first(start: float, direction: int, holds: Callable[[float], bool]) -> float | None:
+    """The ratio nearest to `start`, upwards or downwards, for which something holds; None up to RATIO_MAX."""
+    step = 0.01
+    while not holds(start * math.exp(direction * step)):
+        step *= 2.0
+        if step > math.log(RATIO_MAX):
+            return None
+    low, high = step / 2.0 if step > 0.01 else 0.0, step
+    for _ in range(STEPS):
+        middle = (low + high) / 2.0
+        if holds(start * math.exp(direction * middle)):
+            high = middle
+        else:
+            low = middle
+    return start * math.exp(direction * high)
 
 
 class Side:
@@ -176,6 +211,13 @@ def joint_quantile(a: Side, b: Side, share: float, ratio: float = 1.0) -> float:
         return float(side.values[low] / side_ratio) if low < len(side.values) else math.inf
 
     return min(first(a, 1.0, b, ratio), first(b, ratio, a, 1.0))
+
+
+def _shares(a: Side, b: Side, share: float, ratio: float) -> Floats:
+    """The share of each trial's messages up to the joint quantile: of A's trials, then of B's."""
+    quantile = joint_quantile(a, b, share, ratio)
+    below = np.concatenate((a.shares(quantile), b.shares(quantile * ratio)), axis=1)
+    return _split_ties(below, share)
 
 
 def _split_ties(below_and_upto: Floats, share: float) -> Floats:

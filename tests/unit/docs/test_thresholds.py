@@ -69,7 +69,9 @@ NO_THRESHOLDS = {
     "stats.interval.sequential": {"TRIALS_FORESEEN"},
     "stats.interval.shares": {
         *("ENUMERATED_MAX", "DRAWN_PER_ALPHA", "DRAWN_MIN", "DRAWN_MAX", "SEED", "TIE", "RATIO_MAX", "STEPS"),
+        "MEDIAN",
     },
+    "stats.interval.blocks": {"SMALLEST_NS", "ROUNDING", "EQUAL"},
     "run.wakeup": {"NS_PER_S", "GRACE_S", "TEXT_BYTES_MAX"},
     "run.search.rate_search": {"DIGITS"},
     "report.samples.curves": {"_STEPS_PER_NINE", "_BAND_PERMILLE", "_ALWAYS"},

@@ -18,6 +18,7 @@ from lagometer.stats.interval.power import (
     deviations,
     measured_pair_variance,
     power_of,
+    seen_of_pairs,
     trials_needed,
     upper_variance,
 )
@@ -142,8 +143,9 @@ def test_four_of_five_predictions_find_as_often_as_they_promise(
     generator = np.random.default_rng(29)
     effect, alpha, counts = 0.05, 0.01, []
     for _ in range(40):
-        seen = drawn(generator, pilot)
-        variance = measured_pair_variance(np.zeros(pilot), seen)
+        differences = drawn(generator, pilot)
+        seen = np.array([math.log1p(effect) + differences, math.log1p(effect) - differences])
+        variance = measured_pair_variance(seen, effect)
         counts.append(trials_needed(variance, effect, alpha, paired=True, seen=seen))
     powers = {
         count: found_in_blocks(
@@ -179,7 +181,7 @@ def test_the_predicted_number_of_blocks_finds_the_effect_that_many_more_trials_w
     effect, alpha, found, runs, ratios = 0.05, 0.02, 0, 60, []
     for _ in range(runs):
         a, b = in_blocks(generator, 20)
-        variance = measured_pair_variance(*(deviations(each, 500, effect) for each in (a, b)))
+        variance = measured_pair_variance(seen_of_pairs(a, b, 500, effect), effect)
         count = trials_needed(variance, effect, alpha, paired=True)
         ratios.append(trials_needed(upper_variance(deviations(a, 500, effect)), effect, alpha) / count)
         found += (
@@ -188,6 +190,16 @@ def test_the_predicted_number_of_blocks_finds_the_effect_that_many_more_trials_w
         )
     assert found >= 0.9 * runs
     assert np.median(ratios) > 4.0
+
+
+def test_a_steady_difference_of_the_cells_is_left_out_and_either_may_be_the_slower_one() -> None:
+    generator = np.random.default_rng(20)
+    a, b = in_blocks(generator, 40)
+    twice = tuple(trial * 2 for trial in b)
+    seen = seen_of_pairs(a, b, 500, 0.05)
+    assert seen_of_pairs(a, twice, 500, 0.05) == pytest.approx(seen, abs=0.04)
+    assert seen_of_pairs(b, a, 500, 0.05)[::-1] == pytest.approx(seen, abs=0.04)
+    assert 0.0 < seen.mean() < seen_of_pairs(a, b, 500, 0.2).mean() < 1.0
 
 
 def test_pairs_need_as_many_relabellings_as_the_level_asks_for() -> None:
@@ -199,4 +211,4 @@ def test_a_variance_takes_two_trials() -> None:
     with pytest.raises(ValueError):
         upper_variance(np.zeros(1))
     with pytest.raises(ValueError):
-        measured_pair_variance(np.zeros(1), np.zeros(1))
+        measured_pair_variance(np.zeros((2, 1)), 0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -90,6 +91,32 @@ def test_pairs_take_out_what_a_block_has_in_common() -> None:
     assert RatioTest(Sides(a, b), 500).p_value() > 0.2
 
 
+def test_blocks_in_which_the_machine_is_slow_still_show_a_difference() -> None:
+    """With one median of all blocks, both trials of most blocks lie on one side of it: p was 0.25."""
+    generator = np.random.default_rng(12)
+    slow = np.exp(np.linspace(-0.5, 0.5, 9))
+    a, b = (
+        tuple(
+            np.rint(generator.lognormal(10.0, 0.05, 60) * factor * ratio).astype(np.int64) for factor in slow
+        )
+        for ratio in (1.0, 1.05)
+    )
+    test = RatioTest(Sides(a, b, paired=True), 500, 0.01)
+    low, high = test.interval()
+    assert test.p_value() <= 0.01
+    assert 1.03 < low < test.estimate < high < 1.07
+
+
+def test_a_tail_keeps_the_quantile_of_all_blocks() -> None:
+    """Two blocks of ten have all the slow messages; the tails of the others say nothing of them."""
+    generator = np.random.default_rng(14)
+    a, b = (list(trials(generator, 10, messages=200)) for _ in "ab")
+    for place in (3, 7):
+        b[place][:40] *= 10
+    test = RatioTest(Sides(tuple(a), tuple(b), paired=True), 990)
+    assert test.estimate == test.b_ns / test.a_ns > 5.0
+
+
 def test_every_trial_weighs_the_same() -> None:
     long, short = np.full(1000, 10), np.full(10, 20)
     side = Side([long, short, short])
@@ -122,18 +149,23 @@ def test_the_smallest_p_value_depends_on_the_number_of_trials_alone() -> None:
     assert fewest_trials(1e-4, paired=False) == 9
 
 
+def counted_shares(a: Sequence[Numbers], b: Sequence[Numbers]) -> np.ndarray:
+    """The shares of each trial's messages up to the median of all of them; A's, then B's, in two rows."""
+    together = np.sort(np.concatenate((*a, *b)))
+    middle = together[math.ceil(0.5 * len(together)) - 1]
+    below = np.array([[(trial < middle).mean() for trial in side] for side in (a, b)])
+    equal = np.array([[(trial == middle).mean() for trial in side] for side in (a, b)])
+    return below + (0.5 - below.mean()) / equal.mean() * equal
+
+
 @pytest.mark.parametrize("paired", [False, True])
 def test_scipy_comes_to_the_same_p_value(paired: bool) -> None:
     """Two programs that share nothing: SciPy's own relabelling and its own t, on shares counted here."""
     generator = np.random.default_rng(11)
     for scale in (1.0, 1.2):
         a, b = trials(generator, 6), trials(generator, 6, scale=scale)
-        together = np.sort(np.concatenate((*a, *b)))
-        middle = together[math.ceil(0.5 * len(together)) - 1]
-        below = [[float((each < middle).mean()) for each in side] for side in (a, b)]
-        equal = [[float((each == middle).mean()) for each in side] for side in (a, b)]
-        part = (0.5 - np.mean(below)) / np.mean(equal)
-        shares = np.array(below) + part * np.array(equal)
+        blocks = [([one], [other]) for one, other in zip(a, b, strict=True)] if paired else [(a, b)]
+        shares = np.concatenate([counted_shares(*block) for block in blocks], axis=1)
 
         def statistic(one: np.ndarray, other: np.ndarray) -> float:
             test = stats.ttest_rel(other, one) if paired else stats.ttest_ind(other, one, equal_var=False)
