@@ -44,8 +44,8 @@ class CellDetection:
 class PairDetection:
     """Two cells of one campaign whose trials `compare --by` compares block by block.
 
-    Like CellDetection. relative_sd: of the difference within a block, over √2; this leaves out what the
-    machine did to both.
+    Like CellDetection. relative_sd: of the difference within a block, over √2, as the test sees it; this
+    leaves out what the machine did to both.
     """
 
     cell_a: str

@@ -185,10 +185,13 @@ def seen_of_pairs(
 
 
 def measured_pair_variance(seen: Floats, effect: float, assurance: float = ASSURANCE) -> float:
-    """`upper_variance` of one trial of two that are compared block by block, from `seen_of_pairs`."""
-    change = max(float(seen.mean()), TIE)  # of the shares, by the effect
-    differences = (seen[0] - seen[1]) / 2.0 * (math.log1p(effect) / change)
-    return upper_variance(differences, assurance) / 2.0
+    """`upper_variance` of one trial of two that are compared block by block, from `seen_of_pairs`.
+
+    Includes that the effect changes the shares of some blocks more than those of others.
+    """
+    change = max(float(seen.mean()), TIE)
+    variances = [upper_variance(direction, assurance) for direction in seen]
+    return sum(variances) / len(variances) * (math.log1p(effect) / change) ** 2 / 2.0
 
 
 def deviations(trials: Sequence[Numbers], permille: int, effect: float) -> Floats:

@@ -202,6 +202,15 @@ def test_a_steady_difference_of_the_cells_is_left_out_and_either_may_be_the_slow
     assert 0.0 < seen.mean() < seen_of_pairs(a, b, 500, 0.2).mean() < 1.0
 
 
+def test_an_effect_that_only_some_blocks_show_takes_more_pairs() -> None:
+    """The noise alone says nothing of that: a prediction from it is too small."""
+    effect, half = 0.05, np.repeat((0.2, 0.6), 30)
+    noise = np.random.default_rng(21).normal(0.0, 0.1, 60)
+    even, uneven = (np.array([change + noise, change - noise]) for change in (half * 0.0 + 0.4, half))
+    more = measured_pair_variance(uneven, effect) / measured_pair_variance(even, effect)
+    assert more == pytest.approx((0.1**2 + 0.2**2) / 0.1**2, rel=0.3)
+
+
 def test_pairs_need_as_many_relabellings_as_the_level_asks_for() -> None:
     assert trials_needed(0.0, 0.05, alpha=0.01, paired=True) == 8
     assert trials_needed(0.0, 0.05, alpha=0.2, paired=True) == 6
