@@ -258,7 +258,12 @@ export function comparisonPage(
       element("p", { class: "note" }, `${note} ${alarm}`),
       ...refused(report),
     ),
-    section("cells", "Figures", element("p", { class: "quiet" }, figuresNote + inPairs), figures(report, report.cells)),
+    section(
+      "cells",
+      "Figures",
+      element("p", { class: "quiet" }, figuresNote + inPairs),
+      figures(report, report.cells),
+    ),
     layers(report) ?? "",
     findingsSection(report.findings_a, FINDINGS_A) ?? "",
     findingsSection(report.findings_b, FINDINGS_B) ?? "",
