@@ -23,7 +23,7 @@ def build_report(campaign: Campaign, readers: ProcessPoolExecutor | None = None)
     """Everything that the page shows. A trial with unreadable samples is named in `notes`, not silently
     dropped.
 
-    `readers`: processes that may read samples (`draw.readers_of`).
+    `readers`: processes that may read samples (`reader_pool.readers_of`).
     """
     measured_rows, factors = measured(campaign)
     payload_known = frozenset(cell for cell, values in factors.items() if "payload_bytes" in values)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lagometer.report.build import build_report
-from lagometer.report.comparison_data import ComparisonReport
-from lagometer.report.data import Report
-from lagometer.report.samples.draw import readers_of
-from lagometer.store.format import write_bytes_atomic
-from lagometer.store.reader import open_campaign
+from lagometer.report.samples.reader_pool import readers_of
+
+if TYPE_CHECKING:
+    from lagometer.report.comparison_data import ComparisonReport
+    from lagometer.report.data import Report
 
 BUNDLE = Path(__file__).with_name("bundle") / "page.html"
 PLACEHOLDER = "@LAGOMETER_DATA@"
@@ -32,12 +32,18 @@ def write_report(directory: Path, output: Path | None = None) -> Path:
     target = output if output is not None else directory / REPORT_NAME
     readers = readers_of(directory)
     with readers or nullcontext():
+        # Loading takes as long as the processes take to begin.
+        from lagometer.report.build import build_report
+        from lagometer.store.reader import open_campaign
+
         report = build_report(open_campaign(directory), readers)
     return write_page(report, target)
 
 
 def write_page(report: Report | ComparisonReport, target: Path) -> Path:
     """Writes a page with this data, completely or not at all, and returns its path."""
+    from lagometer.store.format import write_bytes_atomic
+
     page = render(report, read_bundle())
     write_bytes_atomic(page.encode("utf-8"), target)
     return target

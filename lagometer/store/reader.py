@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pydantic_core import from_json
 
 from lagometer.store import format as form
 from lagometer.store.errors import CampaignError
@@ -188,7 +189,7 @@ def read_journal(path: Path) -> tuple[dict[str, Any], ...]:
     entries: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
         try:
-            entry = json.loads(line)
+            entry = from_json(line)  # a large campaign has tens of megabytes
         except ValueError as error:
             if number == len(lines):
                 break
@@ -213,15 +214,6 @@ def _cells(path: Path, journal: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
         for row in entry.get("rows", ())
     ]
     return pl.concat([cells, form.cells_of_rows(rows)], how="diagonal_relaxed") if rows else cells
-
-
-def written_cells(directory: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """These columns of cells.parquet alone, before the campaign is opened. Raises CampaignError."""
-    path = directory / form.CELLS
-    frame: pl.DataFrame = _reading(
-        path, lambda: pl.read_parquet(path, columns=[*columns], glob=False, hive_partitioning=False)
-    )
-    return frame
 
 
 def _samples_columns(path: Path, columns: Sequence[str]) -> pl.DataFrame:

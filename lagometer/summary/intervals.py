@@ -31,6 +31,10 @@ _OF_TRIALS = (
     *("send_lag_p50_ns", "send_lag_p99_ns", "blocked_p50_ns", "blocked_p99_ns", "wake_p50_ns"),
     *("cpu_per_message_ns", "rate_achieved_hz"),
 )
+_OF_ESTIMATES = (
+    *("cell", "edge", "quantity", "status", "estimate_ns", "low_ns", "high_ns"),
+    *("needed_trials", "needed_messages", "stopped"),
+)
 
 Key = tuple[str, str]
 
@@ -94,7 +98,7 @@ def cells_with_trials(cells: pl.DataFrame) -> set[str]:
 def by_edge(estimates: pl.DataFrame) -> dict[Key, Estimated]:
     """A table of estimates, by cell and edge."""
     rows_by_edge: dict[Key, list[dict[str, Any]]] = {}
-    for row in estimates.iter_rows(named=True):
+    for row in estimates.select(_OF_ESTIMATES).iter_rows(named=True):
         rows_by_edge.setdefault((row["cell"], row["edge"]), []).append(row)
     estimated: dict[Key, Estimated] = {}
     row_fields = frozenset(Row.model_fields)  # evaluated once: there may be tens of thousands of estimates

@@ -8,34 +8,27 @@ and NumPy release Python's lock while they work. Processes read thousands of sma
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from lagometer.report import limits
 from lagometer.report.samples.curves import curve
 from lagometer.report.samples.data import Curve, Series
 from lagometer.report.samples.files import Made, Task, TaskEdge, read
-from lagometer.report.samples.reader_pool import begin, processes
-from lagometer.store.errors import CampaignError
+from lagometer.report.samples.reader_pool import begin, cpus
 from lagometer.store.format import END_TO_END
-from lagometer.store.reader import Campaign, written_cells
+from lagometer.store.reader import Campaign
 from lagometer.summary.data import Row
 
-THREADS_MAX = 4
 MESSAGES_AT_ONCE = 16_000_000  # in all files processed at a time, which bounds the memory
 MESSAGES_PER_BATCH, FILES_PER_BATCH = 1_000_000, 64
-# Above these, processes pay off; each takes most of a second of CPU time to start.
-MESSAGES_FOR_PROCESSES, FILES_FOR_PROCESSES = 10_000_000, 200
 
 Key = tuple[str, int | None, str]
 Latencies = dict[str, list[npt.NDArray[np.int64]]]  # by edge, for each valid trial of a cell
@@ -53,25 +46,11 @@ class Drawn:
     payload_bytes: dict[str, int] = field(default_factory=dict)  # by cell, as seen on the wire
 
 
-def readers_of(directory: Path) -> ProcessPoolExecutor | None:
-    """Processes for a campaign with enough samples for them to pay off; None for any other.
-
-    They load what they need while the caller reads the rest of the campaign, and the caller closes them.
-    """
-    try:
-        cells = written_cells(directory, ("cell", "trial", "n"))
-    except CampaignError:
-        return None  # whoever opens the campaign says what is wrong
-    files = cells.filter(pl.col("n") > 0).group_by("cell").agg(pl.col("trial").n_unique(), pl.col("n").sum())
-    enough = _is_for_processes(files.height, int(files["n"].sum()), files["trial"].max() == 1)
-    return processes(_cpus()) if enough else None
-
-
 class Drawing:
     """Curves and series of all trials' rows. Starts early if it can run in parallel, so it must be closed.
 
     `payload_known`: the cells whose payload is in the manifest. `readers`: the processes that read samples,
-    if there are any (`readers_of`).
+    if there are any (`reader_pool.readers_of`).
     """
 
     def __init__(
@@ -161,12 +140,6 @@ class Drawing:
             add_curves(cell, latencies)
 
 
-def _is_for_processes(files: int, messages: int, single_files: bool) -> bool:
-    """Whether there are enough small files with curves of their own for processes to pay off."""
-    enough = files >= FILES_FOR_PROCESSES and messages >= MESSAGES_FOR_PROCESSES
-    return single_files and enough and _cpus() > 1
-
-
 def _tasks(
     wanted: dict[Key, Row], fitting: set[Key], points: int, payload_known: frozenset[str]
 ) -> Iterator[Task]:
@@ -186,11 +159,7 @@ def _tasks(
 def _threads(tasks: Sequence[Task]) -> int:
     largest = max((task.messages for task in tasks), default=0)
     fitting = MESSAGES_AT_ONCE // max(1, largest)
-    return max(1, min(_cpus(), fitting))
-
-
-def _cpus() -> int:
-    return min(THREADS_MAX, len(os.sched_getaffinity(0)))
+    return max(1, min(cpus(), fitting))
 
 
 def _batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import numpy.typing as npt
 import scipy
@@ -30,6 +32,13 @@ def _background(power: npt.NDArray[np.float64], places: npt.NDArray[np.int64]) -
     return level
 
 
+@functools.lru_cache(maxsize=8)  # edges of a trial mostly delivered the same number
+def _line(count: int) -> tuple[npt.NDArray[np.float64], float]:
+    """A line through 0, so that mean and slope of a trend are independent, and the sum of its squares."""
+    position = np.linspace(-1, 1, count)
+    return position, float(np.sum(position**2))
+
+
 def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period | None:
     """The strongest line of the periodogram of the logarithm of latency, if noise is an unlikely cause.
 
@@ -44,9 +53,9 @@ def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period 
     if count < _MESSAGES_MIN or spacing_ns <= 0:
         return None
     values = np.log(np.maximum(latency_ns, 1).astype(np.float64))
-    position = np.linspace(-1, 1, count)  # its mean is 0, so mean and slope of the trend are independent
+    position, squares = _line(count)
     # Sums, not np.dot: BLAS would start its own threads, which wait by spinning.
-    values -= values.mean() + position * (np.sum(position * values) / np.sum(position**2))
+    values -= values.mean() + position * (np.sum(position * values) / squares)
     total = float(np.sum(values**2))
     if total <= 0:
         return None

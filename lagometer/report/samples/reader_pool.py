@@ -17,6 +17,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lagometer.report.samples.process import prepare
@@ -26,8 +27,35 @@ if TYPE_CHECKING:
     from lagometer.store.reader import Campaign
 
 PR_SET_PDEATHSIG = 1
+CPUS_MAX = 4
+# Above these, processes pay off; each takes most of a second of CPU time to start.
+BYTES_FOR_PROCESSES, FILES_FOR_PROCESSES = 140_000_000, 200
 # The columns of cells.parquet that are needed if a file is missing.
 _OF_SAMPLES = ("cell", "trial", "valid", "imported_from")
+
+
+def readers_of(directory: Path) -> ProcessPoolExecutor | None:
+    """Processes for a campaign with enough samples for them to pay off; None for any other.
+
+    They load what they need while the caller does, so call it first. The caller closes them.
+    """
+    files = size_bytes = 0
+    try:
+        for folder, _, names in os.walk(directory / "samples"):
+            if len(names) > 1:
+                return None  # curves need the latencies of all trials of a cell
+            files += len(names)
+            # Not through Path: there may be thousands.
+            size_bytes += sum(os.stat(f"{folder}/{name}").st_size for name in names)  # noqa: PTH116
+    except OSError:
+        return None  # whoever reads the samples says what is wrong
+    enough = files >= FILES_FOR_PROCESSES and size_bytes >= BYTES_FOR_PROCESSES and cpus() > 1
+    return processes(cpus()) if enough else None
+
+
+def cpus() -> int:
+    """How many CPUs to use at once."""
+    return min(CPUS_MAX, len(os.sched_getaffinity(0)))
 
 
 def processes(count: int) -> ProcessPoolExecutor:

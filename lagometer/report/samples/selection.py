@@ -18,6 +18,7 @@ CHUNK = 1 << 17  # numbers at a time, so that their results stay in the cache
 SAMPLE = 2_048
 TAIL_SHARE = 0.001  # approximate share of the numbers in the last bin
 BINS_BITS_MAX = 16
+NARROW_MAX = 2**32 - 1
 PER_BIN = 4  # approximate numbers per bin, if they do not fill all bins
 
 
@@ -59,7 +60,7 @@ def order_statistics(parts: Sequence[Numbers], ranks: npt.NDArray[np.int64]) -> 
 def _sorted(values: Numbers) -> Numbers:
     """Uses 32 bits if the range fits: twice as many at a time, for NumPy and for the cache."""
     low, high = int(values.min()), int(values.max())
-    if high - low > np.iinfo(np.uint32).max:
+    if high - low > NARROW_MAX:
         return np.sort(values)
     narrow = (values - low).astype(np.uint32)
     narrow.sort()

@@ -97,7 +97,9 @@ def _migrations(
 def _spread(count: int, most: int) -> npt.NDArray[np.int64]:
     """The places of at most so many of `count` marks, evenly spread: the first alone would show a trial that
     became calm."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+    if count <= most:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, most).astype(np.int64))
 
 
 def _slow_message(row: dict[str, int | None], origin_ns: int) -> SlowMessage:
@@ -153,7 +155,7 @@ def edge_series(
         lost_time_us=((lost[_spread(len(lost), LOST_MARKS_MAX)] - origin_ns) // 1000).tolist(),
         slowest=[
             _slow_message(row, origin_ns)
-            for row in rows.select(_OF_SLOW)[edge_rows.places(slowest)].iter_rows(named=True)
+            for row in rows[list(_OF_SLOW)][edge_rows.places(slowest)].iter_rows(named=True)
         ],
         migrations_sender=None if sender is None else sender.count,
         migrations_receiver=None if receiver is None else receiver.count,

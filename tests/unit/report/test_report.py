@@ -21,7 +21,7 @@ import pytest
 from lagometer.report import build, limits, page, typescript
 from lagometer.report.build import build_report
 from lagometer.report.data import Report
-from lagometer.report.samples import draw
+from lagometer.report.samples import draw, reader_pool
 from lagometer.report.samples.reader_pool import begin, processes
 from lagometer.store.errors import CampaignError
 from lagometer.store.reader import Campaign, open_campaign
@@ -155,11 +155,11 @@ def test_processes_draw_what_threads_draw(
     shape = Shape(adapters=("shm", "udp"), payloads_bytes=(64, 1024), trials=1, messages=300)
     directory = write_campaign(tmp_path, shape)
     next((directory / "samples").rglob("0.parquet")).unlink()
-    monkeypatch.setattr(draw, "_cpus", lambda: 2)
+    monkeypatch.setattr(reader_pool, "cpus", lambda: 2)
     by_threads = build_report(open_campaign(directory))
-    assert draw.readers_of(directory) is None
-    monkeypatch.setattr(draw, "MESSAGES_FOR_PROCESSES", 0)
-    monkeypatch.setattr(draw, "FILES_FOR_PROCESSES", 2)
+    assert reader_pool.readers_of(directory) is None
+    monkeypatch.setattr(reader_pool, "BYTES_FOR_PROCESSES", 0)
+    monkeypatch.setattr(reader_pool, "FILES_FOR_PROCESSES", 2)
     monkeypatch.setattr(draw, "FILES_PER_BATCH", 1)
     begun: list[int] = []
 
@@ -167,8 +167,8 @@ def test_processes_draw_what_threads_draw(
         begun.append(count)
         return make(count)
 
-    monkeypatch.setattr(draw, "processes", counted)
-    readers = draw.readers_of(directory)
+    monkeypatch.setattr(reader_pool, "processes", counted)
+    readers = reader_pool.readers_of(directory)
     assert readers is not None
     with readers:
         by_processes = build_report(open_campaign(directory), readers)
@@ -177,11 +177,19 @@ def test_processes_draw_what_threads_draw(
     assert by_threads.curves and any("could not be read" in note for note in by_threads.notes)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"PAR1 and no more PAR1"])
-def test_a_campaign_that_cannot_be_read_has_no_readers(tmp_path: Path, content: bytes | None) -> None:
-    if content is not None:
-        (tmp_path / "cells.parquet").write_bytes(content)
-    assert draw.readers_of(tmp_path) is None
+def test_few_samples_or_several_trials_of_a_cell_have_no_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert reader_pool.readers_of(tmp_path) is None
+    several = write_campaign(tmp_path, Shape(adapters=("shm",), trials=2, messages=300))
+    monkeypatch.setattr(reader_pool, "BYTES_FOR_PROCESSES", 0)
+    monkeypatch.setattr(reader_pool, "FILES_FOR_PROCESSES", 1)
+    assert reader_pool.readers_of(several) is None
+    sample = next((several / "samples").rglob("0.parquet"))
+    sample.with_name("1.parquet").unlink()
+    sample.unlink()
+    sample.symlink_to("nowhere")
+    assert reader_pool.readers_of(several) is None
 
 
 def test_processes_do_not_see_a_terminals_interruption(directory: Path) -> None:
