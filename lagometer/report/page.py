@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lagometer.report.samples.reader_pool import readers_of
+from lagometer.store.format import write_bytes_atomic
 
 if TYPE_CHECKING:
     from lagometer.report.comparison_data import ComparisonReport
@@ -42,8 +43,6 @@ def write_report(directory: Path, output: Path | None = None) -> Path:
 
 def write_page(report: Report | ComparisonReport, target: Path) -> Path:
     """Writes a page with this data, completely or not at all, and returns its path."""
-    from lagometer.store.format import write_bytes_atomic
-
     page = render(report, read_bundle())
     write_bytes_atomic(page.encode("utf-8"), target)
     return target

@@ -14,7 +14,7 @@ from small_campaign import carry_on, take_up
 from lagometer.cli import report, run
 from lagometer.cli.pages import hindered_report, writing_page
 from lagometer.errors import BadInput, CannotStore, Internal, SetupMissing
-from lagometer.report import page
+from lagometer.report import build, page
 from lagometer.run import campaign as campaigns
 from lagometer.run.campaign import Tally
 
@@ -27,7 +27,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     bundle = tmp_path / "page.html"
     bundle.write_text(page.PLACEHOLDER)
     monkeypatch.setattr(page, "BUNDLE", bundle)
-    monkeypatch.setattr(page, "build_report", lambda _campaign, _readers: None)
+    monkeypatch.setattr(build, "build_report", lambda _campaign, _readers: None)
     monkeypatch.setattr(page, "script_json", lambda _report: "{}")
     return out
 
@@ -131,7 +131,7 @@ def test_a_defect_in_the_report_is_not_hidden(directory: Path, monkeypatch: pyte
     def broken(_campaign: object, _readers: object) -> None:
         raise ZeroDivisionError("by accident")
 
-    monkeypatch.setattr(page, "build_report", broken)
+    monkeypatch.setattr(build, "build_report", broken)
     error = hindered_report(directory)
     assert isinstance(error, Internal)
     assert "ZeroDivisionError: by accident" in str(error)
