@@ -42,22 +42,14 @@ def supported_probabilities(count: int) -> npt.NDArray[np.float64]:
     return supported
 
 
-def quantiles(
-    trials: Sequence[npt.NDArray[np.int64]], probabilities: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
-    """Order statistics of type 1 (inverse of the empirical distribution): never an interpolated value."""
-    return order_statistics(trials, _ranks(probabilities, sum(len(trial) for trial in trials)))
-
-
 @functools.lru_cache(maxsize=64)
-def _supported_ranks(count: int) -> npt.NDArray[np.int64]:
-    return _ranks(supported_probabilities(count), count)
-
-
-def _ranks(probabilities: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
+def supported_ranks(count: int) -> npt.NDArray[np.int64]:
+    """The ranks of these probabilities: of type 1 (inverse of the empirical distribution), so a value at a
+    rank is never interpolated."""
     # The subtraction undoes binary fractions: 0.99 * 1000 must be rank 990, not 991.
-    ranks: npt.NDArray[np.int64] = np.clip(np.ceil(probabilities * count - 1e-9).astype(np.int64), 1, count)
-    return ranks
+    ranks = np.ceil(supported_probabilities(count) * count - 1e-9).astype(np.int64)
+    clipped: npt.NDArray[np.int64] = np.clip(ranks, 1, count)
+    return clipped
 
 
 def curve(
@@ -83,13 +75,13 @@ def curve(
     uneven = banded and max(sizes) > UNEVEN * min(sizes)
     if alpha is not None and banded and in_passing and count > PARTITIONED_MAX and not uneven:
         shares = [permille / 1000.0 for permille in _BAND_PERMILLE]
-        values, band = with_band(trials, _supported_ranks(count), shares, alpha)
+        values, band = with_band(trials, supported_ranks(count), shares, alpha)
     else:
         pool = Pool(trials) if uneven else None
         values = (
             np.array([pool.quantile(float(probability)) for probability in probabilities])
             if pool is not None
-            else order_statistics(trials, _supported_ranks(count))
+            else order_statistics(trials, supported_ranks(count))
         )
         band = _band(trials, alpha) if alpha is not None and banded else []
     return Curve(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lagometer.report.samples import selection
-from lagometer.report.samples.curves import curve, quantiles, supported_probabilities
+from lagometer.report.samples.curves import curve, supported_probabilities
 from lagometer.report.samples.period import find_period
 from lagometer.report.samples.selection import order_statistics
 from lagometer.report.samples.series import _spread, keep_extremes
@@ -46,8 +46,12 @@ def test_supported_probabilities_have_ten_samples_beyond(count: int) -> None:
 @given(st.lists(st.integers(0, 10**9), min_size=21, max_size=500))
 def test_quantiles_are_measured_values(values: list[int]) -> None:
     array = np.array(values, dtype=np.int64)
-    found = quantiles([array], np.array([0.25, 0.5, 0.75]))
-    assert found.tolist() == np.quantile(array, [0.25, 0.5, 0.75], method="inverted_cdf").tolist()
+    made = curve("cell", "edge", [array])
+    assert made is not None
+    found = dict(zip(made.probabilities, made.latency_ns, strict=True))
+    shares = [share for share in (0.25, 0.5, 0.75) if share in found]
+    assert 0.5 in shares
+    assert [found[share] for share in shares] == np.quantile(array, shares, method="inverted_cdf").tolist()
 
 
 @given(
