@@ -166,8 +166,9 @@ def _pairs(spreads: Mapping[str, _Spread], aim: _Aim) -> Iterator[PairDetection]
         if len(blocks) < TRIALS_MIN:
             continue
         in_a, in_b = [a.trials[place] for place, _ in blocks], [b.trials[place] for _, place in blocks]
-        seen, seen_p99 = (seen_of_pairs(in_a, in_b, PERMILLE[name], aim.effect) for name in QUANTITIES)
-        variance, variance_p99 = (measured_pair_variance(found, aim.effect) for found in (seen, seen_p99))
+        both = [seen_of_pairs(in_a, in_b, PERMILLE[name], aim.effect) for name in QUANTITIES]
+        (seen, _), (seen_p99, _) = both
+        variance, variance_p99 = (measured_pair_variance(of, aim.effect, change) for of, change in both)
         yield PairDetection(
             cell_a,
             cell_b,

@@ -36,6 +36,7 @@ DRAWN, SEED = 500, 19_881_204  # the same numbers of trials for the same questio
 # (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 6), and must have its power in this
 # share of them. It exceeds ASSURANCE because resamples know nothing rarer than what was seen.
 RESAMPLES, RESAMPLES_SHARE = 20, 0.9
+DOUBLINGS = 6  # of an effect that few blocks show
 
 
 def trials_needed(
@@ -172,26 +173,33 @@ def detectable_effect(low: float, high: float, degrees: int, alpha: float, power
 
 def seen_of_pairs(
     trials_a: Sequence[Numbers], trials_b: Sequence[Numbers], permille: int, effect: float
-) -> Floats:
-    """What the test sees of each block if B is slower by the effect, and if A is; shape (2, blocks).
+) -> tuple[Floats, float]:
+    """What the test sees of each block if B is slower by the effect, and if A is; shape (2, blocks). And how
+    much of that is the effect, on average.
 
-    This is the difference of the shares of messages, above zero if it speaks for the slower cell. What the
-    cells differ by on average is left out. A share has ends: a trial far out in the wrong direction counts at
-    most as much as one in the right direction. trials_a, trials_b: in one order of blocks, none empty.
+    It is the difference of the shares of messages, above zero if it speaks for the slower cell. What cells
+    differ by on average is left out. A share has ends: a trial far out in the wrong direction counts at most
+    as much as one in the right direction. So of few blocks, none may be so even that the effect shows; then
+    larger ones tell how much it is. trials_a, trials_b: in one order of blocks, none empty.
     """
     test = RatioTest(Sides(tuple(trials_a), tuple(trials_b), paired=True), permille)
-    slower_b, slower_a = (test.differences(test.estimate * (1.0 + effect) ** sign) for sign in (-1, 1))
-    return np.array([-slower_b, slower_a])
+
+    def seen(slower: float) -> Floats:
+        slower_b, slower_a = (test.differences(test.estimate * (1.0 + slower) ** sign) for sign in (-1, 1))
+        return np.array([-slower_b, slower_a])
+
+    larger = [effect * 2.0**doublings for doublings in range(DOUBLINGS)]
+    change = max(float(seen(slower).mean()) / math.log1p(slower) for slower in larger)
+    return seen(effect), change * math.log1p(effect)
 
 
-def measured_pair_variance(seen: Floats, effect: float, assurance: float = ASSURANCE) -> float:
+def measured_pair_variance(seen: Floats, effect: float, change: float, assurance: float = ASSURANCE) -> float:
     """`upper_variance` of one trial of two that are compared block by block, from `seen_of_pairs`.
 
     Includes that the effect changes the shares of some blocks more than those of others.
     """
-    change = max(float(seen.mean()), TIE)
     variances = [upper_variance(direction, assurance) for direction in seen]
-    return sum(variances) / len(variances) * (math.log1p(effect) / change) ** 2 / 2.0
+    return sum(variances) / len(variances) * (math.log1p(effect) / max(change, TIE)) ** 2 / 2.0
 
 
 def deviations(trials: Sequence[Numbers], permille: int, effect: float) -> Floats:

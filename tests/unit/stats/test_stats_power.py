@@ -145,7 +145,7 @@ def test_four_of_five_predictions_find_as_often_as_they_promise(
     for _ in range(40):
         differences = drawn(generator, pilot)
         seen = np.array([math.log1p(effect) + differences, math.log1p(effect) - differences])
-        variance = measured_pair_variance(seen, effect)
+        variance = measured_pair_variance(seen, effect, math.log1p(effect))
         counts.append(trials_needed(variance, effect, alpha, paired=True, seen=seen))
     powers = {
         count: found_in_blocks(
@@ -181,7 +181,8 @@ def test_the_predicted_number_of_blocks_finds_the_effect_that_many_more_trials_w
     effect, alpha, found, runs, ratios = 0.05, 0.02, 0, 60, []
     for _ in range(runs):
         a, b = in_blocks(generator, 20)
-        variance = measured_pair_variance(seen_of_pairs(a, b, 500, effect), effect)
+        seen, change = seen_of_pairs(a, b, 500, effect)
+        variance = measured_pair_variance(seen, effect, change)
         count = trials_needed(variance, effect, alpha, paired=True)
         ratios.append(trials_needed(upper_variance(deviations(a, 500, effect)), effect, alpha) / count)
         found += (
@@ -196,10 +197,23 @@ def test_a_steady_difference_of_the_cells_is_left_out_and_either_may_be_the_slow
     generator = np.random.default_rng(20)
     a, b = in_blocks(generator, 40)
     twice = tuple(trial * 2 for trial in b)
-    seen = seen_of_pairs(a, b, 500, 0.05)
-    assert seen_of_pairs(a, twice, 500, 0.05) == pytest.approx(seen, abs=0.04)
-    assert seen_of_pairs(b, a, 500, 0.05)[::-1] == pytest.approx(seen, abs=0.04)
-    assert 0.0 < seen.mean() < seen_of_pairs(a, b, 500, 0.2).mean() < 1.0
+    seen, _ = seen_of_pairs(a, b, 500, 0.05)
+    assert seen_of_pairs(a, twice, 500, 0.05)[0] == pytest.approx(seen, abs=0.04)
+    assert seen_of_pairs(b, a, 500, 0.05)[0][::-1] == pytest.approx(seen, abs=0.04)
+    assert 0.0 < seen.mean() < seen_of_pairs(a, b, 500, 0.2)[0].mean() < 1.0
+
+
+def test_few_blocks_that_differ_by_far_more_than_the_effect_tell_of_it_from_larger_ones() -> None:
+    """Of ten blocks, none may be so even that 5 % shows: then a spread of 30 % was predicted as 1,900 %."""
+    generator = np.random.default_rng(22)
+    spreads = []
+    for _ in range(40):
+        slow = np.exp(generator.normal(0.0, 0.3, (2, 10)))
+        a, b = ([generator.lognormal(9.0, 0.03, 200) * factor for factor in side] for side in slow)
+        seen, change = seen_of_pairs(a, b, 500, 0.05)
+        spreads.append(math.sqrt(measured_pair_variance(seen, 0.05, change, assurance=0.5)))
+    assert 0.2 < np.median(spreads) < 0.5
+    assert max(spreads) < 1.0
 
 
 def test_an_effect_that_only_some_blocks_show_takes_more_pairs() -> None:
@@ -207,7 +221,7 @@ def test_an_effect_that_only_some_blocks_show_takes_more_pairs() -> None:
     effect, half = 0.05, np.repeat((0.2, 0.6), 30)
     noise = np.random.default_rng(21).normal(0.0, 0.1, 60)
     even, uneven = (np.array([change + noise, change - noise]) for change in (half * 0.0 + 0.4, half))
-    more = measured_pair_variance(uneven, effect) / measured_pair_variance(even, effect)
+    more = measured_pair_variance(uneven, effect, 0.4) / measured_pair_variance(even, effect, 0.4)
     assert more == pytest.approx((0.1**2 + 0.2**2) / 0.1**2, rel=0.3)
 
 
@@ -220,4 +234,4 @@ def test_a_variance_takes_two_trials() -> None:
     with pytest.raises(ValueError):
         upper_variance(np.zeros(1))
     with pytest.raises(ValueError):
-        measured_pair_variance(np.zeros((2, 1)), 0.05)
+        measured_pair_variance(np.zeros((2, 1)), 0.05, 0.4)
