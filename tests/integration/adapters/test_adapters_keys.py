@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import lagometer, programs, run_campaigns, write_study
+from campaign_support import lagometer, programs, run_campaign, write_study
 from needs import need
 
 from lagometer.store.reader import open_campaign
@@ -56,7 +56,7 @@ def test_each_message_comes_with_its_key(build: Path, tmp_path: Path, adapter: s
         "depth": 1,
         "instances": [1, 1000],
     }
-    rows = edges_of(run_campaigns(build, tmp_path, matrix)[-1])
+    rows = edges_of(run_campaign(build, tmp_path, matrix))
     assert {row["instances"] for row in rows} == {1, 1000}
     assert all(row["n"] > 0 and row["corrupted"] == row["lost"] == 0 for row in rows)
 
@@ -84,7 +84,7 @@ def test_keys_arrive_with_other_settings(
     study = {key: value for key, value in more.items() if key == "options"}
     factors = {key: value for key, value in more.items() if key != "options"}
     matrix = {"adapter": adapter, "workload": "pipeline-2", "reliability": "reliable", "instances": 1000}
-    rows = edges_of(run_campaigns(build, tmp_path, {**matrix, **factors}, **study)[-1])
+    rows = edges_of(run_campaign(build, tmp_path, {**matrix, **factors}, **study))
     assert rows and all(row["n"] > 0 and row["corrupted"] == row["lost"] == 0 for row in rows)
 
 
@@ -102,7 +102,7 @@ def test_a_message_is_overwritten_by_its_own_instance_alone(
         "depth": 1,
         "instances": ["none", 1000],
     }
-    rows = edges_of(run_campaigns(build, tmp_path, matrix, duration="500ms")[-1])
+    rows = edges_of(run_campaign(build, tmp_path, matrix, duration="500ms"))
     overwritten = {row["instances"]: row["overwritten"] for row in rows}
     assert overwritten[0] > 5
     assert overwritten[1000] == 0  # what waits is of as many instances

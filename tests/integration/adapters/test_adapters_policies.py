@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import run_campaigns
+from campaign_support import run_campaign
 from needs import need
 
 from lagometer.store.reader import open_campaign
@@ -27,14 +27,14 @@ SLOW_SINK = {
 
 def rows_of(build: Path, folder: Path, matrix: dict[str, Any], **keys: Any) -> dict[str, dict[str, Any]]:
     """The rows of the only edge, by the cell's last factor; the campaign that was valid."""
-    campaign = open_campaign(run_campaigns(build, folder, matrix, **keys)[-1])
+    campaign = open_campaign(run_campaign(build, folder, matrix, **keys))
     rows = campaign.cells.filter(pl.col("edge") != "end-to-end").to_dicts()
     return {row["cell"].rsplit("/", 1)[-1]: row for row in rows if row["valid"]}
 
 
 def settings_of(build: Path, folder: Path, matrix: dict[str, Any]) -> str:
     """What the endpoints of one cell say of themselves, as text."""
-    campaign = open_campaign(run_campaigns(build, folder, matrix)[-1])
+    campaign = open_campaign(run_campaign(build, folder, matrix))
     return json.dumps(campaign.manifest["settings"])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from campaign_support import journal, lagometer, lost_of, programs, run_campaigns, write_study
+from campaign_support import journal, lagometer, lost_of, programs, run_campaign, write_study
 from needs import ROOT, need
 
 from lagometer.store.reader import Campaign, open_campaign
@@ -54,7 +54,7 @@ def carried(build: Path, folder: Path, bridge: str | list[str] = "zenoh-dds", **
     """The campaign of a round trip across the bridge, valid at last."""
     need("lagometer-zenoh-bridge")
     each = {"workload": "across-domains", "reliability": "reliable", "bridge": bridge, **matrix}
-    return run_campaigns(build, folder, each, duration="600ms", drain="3s", options=OPTIONS)[-1]
+    return run_campaign(build, folder, each, duration="600ms", drain="3s", options=OPTIONS)
 
 
 @pytest.mark.parametrize("adapter", [*ADAPTERS, *OTHERS])
@@ -132,9 +132,7 @@ def test_every_view_has_what_a_bridge_of_ones_own_takes(
     need("cyclonedds-py")  # which the toy is made of
     monkeypatch.setenv(VARIABLE, str(declare(tmp_path, arguments=TOY)))
     each = {"adapter": "cyclonedds", "workload": "across-domains", "reliability": "reliable"}
-    out = run_campaigns(build, tmp_path, {**each, "bridge": ["none", "own"]}, duration="600ms", drain="3s")[
-        -1
-    ]
+    out = run_campaign(build, tmp_path, {**each, "bridge": ["none", "own"]}, duration="600ms", drain="3s")
     assert set(lost_of(out).values()) == {0}
     campaign = open_campaign(out)
     (row,) = summarise(campaign).bridges
@@ -174,9 +172,9 @@ def test_a_bridge_joins_two_middlewares(build: Path, tmp_path: Path, monkeypatch
     workload = tmp_path / "sides.yaml"
     workload.write_text(SIDES)
     each = {"adapter": "cyclonedds", "workload": str(workload), "bridge": "own"}
-    out = run_campaigns(
+    out = run_campaign(
         build, tmp_path, {**each, "reliability": "reliable", "domain": 7}, duration="600ms", drain="3s"
-    )[-1]
+    )
     assert set(lost_of(out).values()) == {0}
     campaign = open_campaign(out)
     (row,) = summarise(campaign).bridges
@@ -225,7 +223,7 @@ def between_hosts(build: Path, folder: Path, bridge: str) -> Path:
     hosts = {name: {"launcher": "netns", "runs": [node]} for name, node in runs.items()}
     each = {"adapter": "cyclonedds", "workload": "across-domains", "bridge": bridge}
     each |= {"reliability": "reliable", "network": "host", "hosts": "robot+base"}
-    return run_campaigns(build, folder, each, duration="600ms", drain="3s", hosts=hosts)[-1]
+    return run_campaign(build, folder, each, duration="600ms", drain="3s", hosts=hosts)
 
 
 def test_between_hosts_each_domain_has_its_process(build: Path, tmp_path: Path) -> None:

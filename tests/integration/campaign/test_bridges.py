@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaign_support import lagometer, lost_of, programs, run_campaigns, write_study
+from campaign_support import lagometer, lost_of, programs, run_campaign, write_study
 from needs import need
 
 from lagometer.store.reader import open_campaign
@@ -46,7 +46,7 @@ def carried(build: Path, folder: Path, forgive: Sequence[str] = (), **matrix: An
     """The campaign of a round trip over the bridge, valid at last."""
     each = {"workload": "two-domains", "reliability": "reliable", **matrix}
     # 4 MB take a few hundred milliseconds there and back, on a machine that does other things too.
-    return run_campaigns(build, folder, each, forgive=forgive, duration="600ms", drain="3s")[-1]
+    return run_campaign(build, folder, each, forgive=forgive, duration="600ms", drain="3s")
 
 
 @pytest.mark.by_turn
