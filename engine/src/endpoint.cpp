@@ -300,6 +300,10 @@ void Input::note_probe(uint32_t stream, uint64_t sent_ns, int64_t taken_ns) noex
     if (plan_.streams[index] != stream) continue;
     Heard& first = heard_[index];
     if (first.taken_ns == 0) first = {.sent_ns = sent_ns, .taken_ns = taken_ns};
+    if (plan_.shares_clock && !may_be_small_) {
+      if (static_cast<int64_t>(sent_ns) > first.taken_ns) matched_[index].store(true, std::memory_order_release);
+      continue;
+    }
     auto sent_later_ns = static_cast<int64_t>(sent_ns - first.sent_ns);
     // In a small payload only the low bits are known: the shorter distance tells which of the two was sent first.
     const auto round_ns = static_cast<int64_t>(SmallEnvelope::span(reads_text_) << SmallEnvelope::kTimeShift);

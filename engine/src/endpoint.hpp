@@ -157,12 +157,12 @@ class Input {
   /// The same for a payload that is smaller than an envelope: the stream is the only one, the sequence the nearest to
   /// the last. A sequence further away than a quarter of what its bits can distinguish counts as corrupted.
   std::optional<Envelope> open_small(const uint8_t* data) noexcept;
-  /// Notes a probe: when it was sent by its sender's clock, and when it was taken by ours; the two are never compared.
-  /// A stream is matched when we get a probe that was sent after another had been heard. A reliable reader may have
-  /// lost some of the probes that came while both sides were still discovering each other, and it holds back everything
-  /// that follows until those are resent (Cyclone DDS: up to 200 ms). A probe was sent after that if it follows the
-  /// first heard by the largest plausible time in flight, both in sending and in arrival (docs/PROTOCOL.md, "When a
-  /// stream is matched").
+  /// Notes a probe: when it was sent by its sender's clock, and when it was taken by ours. A stream is matched when we
+  /// get a probe that was sent after another had been heard. A reliable reader may have lost some of the probes that
+  /// came while both sides were still discovering each other, and it holds back everything that follows until those are
+  /// resent (Cyclone DDS: up to 200 ms). If both clocks are one, the two times are compared. Otherwise a probe was sent
+  /// after that if it follows the first heard by the largest plausible time in flight, both in sending and in arrival
+  /// (docs/PROTOCOL.md, "When a stream is matched").
   void note_probe(uint32_t stream, uint64_t sent_ns, int64_t taken_ns) noexcept;
   /// Reads the payload as the plan's touch says; returns false if it is not what the sender wrote. `bytes` gets its
   /// size.

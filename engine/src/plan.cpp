@@ -219,6 +219,7 @@ NodePlan parse_node(const Json& value, const std::string& path, size_t contexts)
     reader.streams =
         reader_object.integers<uint32_t>("streams", plan_bounds::Reader::streams_items, plan_bounds::Reader::streams);
     if (reader_object.has("sizes_vary")) reader.sizes_vary = reader_object.boolean("sizes_vary");
+    if (reader_object.has("shares_clock")) reader.shares_clock = reader_object.boolean("shares_clock");
     reader_object.finish();
     node.readers.push_back(std::move(reader));
   });

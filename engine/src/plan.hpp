@@ -50,7 +50,8 @@ struct EndpointPlan {
 
 struct ReaderPlan : EndpointPlan {
   std::vector<uint32_t> streams;
-  bool sizes_vary = false;  ///< messages may be smaller than payload_bytes
+  bool sizes_vary = false;    ///< messages may be smaller than payload_bytes
+  bool shares_clock = false;  ///< all its publishers read the same clock as this worker
 };
 
 /// Which requests a writer of replies answers: those of this stream, which arrive on this reader of its node.

@@ -134,7 +134,9 @@ class TrialRunner:
         links = [self._link(name, study) for name in cell.hosts]
         open_all(links)
         places = {
-            link.name: Place(directory_of(network, link.process_id, number), link.cpus, link.there)
+            link.name: Place(
+                *(directory_of(network, link.process_id, number), link.cpus, link.there, link.shares_clock)
+            )
             for link in links
         }
         plans = worker_plans(study, cell, trial, self._adapters, places=places)

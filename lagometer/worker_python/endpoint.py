@@ -274,16 +274,21 @@ class Input:
         return KIND_DATA, stream, sequence
 
     def note_probe(self, stream: int, sent_ns: int, taken_ns: int) -> None:
-        """sent_ns: on the sender's clock, taken_ns: on ours; the two are never compared.
+        """sent_ns: on the sender's clock, taken_ns: on ours.
 
         A probe matches a stream if it was sent after another one was heard. A reliable reader that lost early
-        messages holds up all later ones until the lost ones are sent again. The condition holds if both its
-        sending and its arrival follow those of the first heard probe by the largest plausible time in flight.
+        messages holds up all later ones until the lost ones are sent again. If both clocks are one, the two
+        times are compared. Otherwise the condition holds if both its sending and its arrival follow those of
+        the first heard probe by the largest plausible time in flight.
         """
         if stream not in self._awaited:
             return
         first_sent_ns, first_taken_ns = self._awaited[stream] or (sent_ns, taken_ns)
         self._awaited[stream] = first_sent_ns, first_taken_ns
+        if self.plan.shares_clock and not self._may_be_small:
+            if sent_ns > first_taken_ns:
+                del self._awaited[stream]
+            return
         sent_later_ns = sent_ns - first_sent_ns
         if self._may_be_small:  # the shorter way shows which of the two was sent first
             round_ns = SMALL_SPAN << SMALL_TIME_SHIFT

@@ -36,10 +36,11 @@ class ContentPlan:
 class EndpointPlan:
     """A reader or a writer.
 
-    streams: those that a reader expects; sizes_vary: its messages may be smaller than payload_bytes. stream:
-    a writer's number; content: None for the plan's; sizes_bytes: the size of message `sequence` is at that
-    index modulo the length, empty for payload_bytes; replied_on: it sends requests, and this reader of the
-    node receives the replies; answers: it sends replies to the requests on this reader, from this stream.
+    streams: those that a reader expects; sizes_vary: its messages may be smaller than payload_bytes;
+    shares_clock: its publishers read the same clock as this worker. stream: a writer's number; content:
+    None for the plan's; sizes_bytes: the size of message `sequence` is at that index modulo the length,
+    empty for payload_bytes; replied_on: it sends requests, and this reader of the node receives the
+    replies; answers: it sends replies to the requests on this reader, from this stream.
     """
 
     context: int
@@ -51,6 +52,7 @@ class EndpointPlan:
     streams: tuple[int, ...] = ()
     stream: int = 0
     sizes_vary: bool = False
+    shares_clock: bool = False
     content: ContentPlan | None = None
     sizes_bytes: tuple[int, ...] = ()
     replied_on: int | None = None
@@ -314,8 +316,9 @@ def _reader(part: Fields, contexts: int) -> EndpointPlan:
     endpoint = _endpoint(part, contexts)
     streams = part.integers("streams", plan_bounds.Reader.STREAMS_ITEMS, plan_bounds.Reader.STREAMS)
     varying = part.boolean("sizes_vary") if part.has("sizes_vary") else False
+    shares_clock = part.boolean("shares_clock") if part.has("shares_clock") else False
     part.finish()
-    return replace(endpoint, streams=streams, sizes_vary=varying)
+    return replace(endpoint, streams=streams, sizes_vary=varying, shares_clock=shares_clock)
 
 
 def _writer(part: Fields, contexts: int, readers: Sequence[EndpointPlan]) -> EndpointPlan:

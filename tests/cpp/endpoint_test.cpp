@@ -45,6 +45,32 @@ TEST_F(Matching, IsByAProbeThatWasSentWhenAnotherHadBeenHeard) {
   }
 }
 
+TEST_F(Matching, ComparesTimesThatAreOfOneClock) {
+  ReaderPlan plan = of_streams({0, 5});
+  plan.shares_clock = true;
+  Input input(plan, 0, table_, {}, failure_);
+  const auto probe = [&](uint32_t stream, int64_t sent_ns, int64_t taken_ns) {
+    input.note_probe(stream, static_cast<uint64_t>(kHeard_ns + sent_ns), kHeard_ns + taken_ns);
+  };
+  probe(0, -2 * kEnough_ns, 0);
+  probe(0, -1, 2 * kEnough_ns);
+  probe(0, 0, 3 * kEnough_ns);
+  EXPECT_EQ(input.missing(), (Streams{0, 5})) << "sent before the first was heard, however late they came";
+  probe(0, 1, 2);
+  EXPECT_EQ(input.missing(), (Streams{5})) << "sent after it, however soon it came";
+}
+
+TEST_F(Matching, OfSmallPayloadsNeverComparesClocks) {
+  ReaderPlan plan = of_streams({0});
+  plan.shares_clock = plan.sizes_vary = true;
+  Input input(plan, 0, table_, {}, failure_);
+  input.note_probe(0, static_cast<uint64_t>(kHeard_ns - 1), kHeard_ns);
+  input.note_probe(0, static_cast<uint64_t>(kHeard_ns + 1), kHeard_ns + 2);
+  EXPECT_EQ(input.missing(), (Streams{0})) << "only its low bits are known";
+  input.note_probe(0, static_cast<uint64_t>(kHeard_ns + kEnough_ns), kHeard_ns + kEnough_ns);
+  EXPECT_EQ(input.missing(), Streams{});
+}
+
 TEST_F(Matching, BearsWhateverASequenceSays) {
   input_.note_probe(0, 0, kHeard_ns);
   input_.note_probe(0, ~uint64_t{0}, kHeard_ns + kEnough_ns);

@@ -80,6 +80,11 @@ class AgentLink:
         """The CPUs that workers may use there; ours before the agent's first message."""
         return tuple(self.hello.get("cpus") or sorted(os.sched_getaffinity(0)))
 
+    @property
+    def shares_clock(self) -> bool:
+        """Whether it says that its clock is ours; False before the agent's first message."""
+        return bool(self.hello.get("clock")) and self.hello["clock"] == _our_clock()
+
     def there(self, path: str) -> str:
         """Returns the path of a file of this installation on the host, once the link was open."""
         return self._launcher.there(path)
@@ -210,7 +215,7 @@ class AgentLink:
         different clock.
         """
         exchanges: list[tuple[int, int, int]] = []
-        same = bool(self.hello["clock"]) and self.hello["clock"] == _our_clock()
+        same = self.shares_clock
         for number in range(1 if same else EXCHANGES):
             before_ns = time.monotonic_ns()
             self.send({"command": "clock", "number": number})

@@ -37,6 +37,7 @@ from lagometer.study.adapters import available_cpus
 from lagometer.study.cell import Cell
 from lagometer.study.daemons import daemons_in_use, filled_in, option_values, service_address
 from lagometer.study.graph import Graph, Rule
+from lagometer.study.hosts import HERE
 from lagometer.study.policies import NONE, liveliness_of
 from lagometer.study.schedule import RECORDED
 from lagometer.study.schema import Study
@@ -55,11 +56,13 @@ NS_PER_S = 1_000_000_000
 @dataclass(frozen=True)
 class Place:
     """The properties of a host that its workers' plans depend on. cpus: those that may be used; there:
-    returns the path on the host of a file of this installation."""
+    returns the path on the host of a file of this installation; shares_clock: it reads this machine's
+    clock."""
 
     runtime_directory: str
     cpus: tuple[int, ...]
     there: Callable[[str], str] = str
+    shares_clock: bool = False
 
 
 def worker_plans(
@@ -74,8 +77,8 @@ def worker_plans(
 
     places: by host; a missing host is like this one, in a private machine.
     """
-    layout = _Layout(study, cell, trial, adapters, places or {})
-    return [layout.plan(index, standalone) for index in range(len(cell.workers))]
+    layout = _Layout(study, cell, trial, adapters, places or {}, standalone)
+    return [layout.plan(index) for index in range(len(cell.workers))]
 
 
 def topics_read(graph: Graph, node: str) -> list[str]:
@@ -152,8 +155,10 @@ class _Layout:
         trial: int,
         adapters: Mapping[str, BuiltAdapter],
         places: Mapping[str, Place],
+        standalone: bool,
     ) -> None:
         self._places = places
+        self._standalone = standalone
         self._token = secrets.token_hex(8)  # others may measure on the same link
         self._study = study
         self._trial = trial
@@ -164,11 +169,11 @@ class _Layout:
         # A bridge has one in each domain.
         self._participants = sum(len(self._contexts(nodes)) for nodes in cell.workers) + 2 * bool(cell.bridge)
 
-    def plan(self, index: int, standalone: bool) -> Plan:
+    def plan(self, index: int) -> Plan:
         """Returns the plan of the worker with this index."""
         cell, nodes = self._cell, self._cell.workers[index]
         host = cell.worker_host(index)
-        place = self._places.get(host) or Place(PRIVATE_RUNTIME_DIRECTORY, available_cpus())
+        place = self._place(host)
         contexts = self._contexts(nodes)
         used_adapters = list(dict.fromkeys(participant.adapter for participant in contexts))
         name, scheduling, group = cell.worker_name(index), cell.worker_scheduling(index), cell.groups[index]
@@ -177,7 +182,7 @@ class _Layout:
             protocol=1,
             cell=cell.id,
             trial=self._trial,
-            standalone=standalone,
+            standalone=self._standalone,
             worker=Worker(index=index, name=name, host=host, host_number=cell.hosts.index(host)),
             phases=self._phases(cell.worker_stop_ns(index)),
             scheduling=Scheduling(
@@ -206,6 +211,9 @@ class _Layout:
             ],
             nodes=[self._node(node, contexts) for node in nodes],
         )
+
+    def _place(self, host: str) -> Place:
+        return self._places.get(host) or Place(PRIVATE_RUNTIME_DIRECTORY, available_cpus(), shares_clock=True)
 
     def _phases(self, stop_ns: int) -> Phases:
         """Returns the phases of a worker. A worker that leaves has shorter ones, and is done after them."""
@@ -306,7 +314,8 @@ class _Layout:
         )
 
     def _reader(self, node: str, topic: str, contexts: list[_Participant]) -> Reader:
-        traffic, streams = self._cell.traffic[topic], self._graph.streams_on(topic)
+        traffic, graph = self._cell.traffic[topic], self._graph
+        streams = graph.streams_on(topic)
         return Reader(
             context=contexts.index(self._subscriber(node, topic)),
             topic=self._name(topic),
@@ -316,6 +325,7 @@ class _Layout:
             qos=_qos(traffic),
             streams=[stream for stream in streams if self._is_awaited(node, stream)],
             sizes_vary=bool(traffic.sizes_bytes),
+            shares_clock=all(self._share_clock(graph.streams[stream].publisher, node) for stream in streams),
         )
 
     def _writer(self, node: str, topic: str, contexts: list[_Participant]) -> Writer:
@@ -357,6 +367,12 @@ class _Layout:
         joins later."""
         publisher = self._graph.streams[stream].publisher
         return self._graph.start_ns(publisher) <= self._graph.start_ns(node)
+
+    def _share_clock(self, publisher: str, node: str) -> bool:
+        """Whether both nodes read the same clock. A standalone worker may run anywhere."""
+        hosts = {self._cell.host_of.get(name, HERE) for name in (publisher, node)}
+        same = len(hosts) == 1 or all(self._place(host).shares_clock for host in hosts)
+        return same and not self._standalone
 
     def _content(self, content: str) -> AnyContent:
         if content == "random":

@@ -160,17 +160,20 @@ class Endpoint(PlanModel):
 class Reader(Endpoint):
     """A subscriber, and the numbers of the streams that it expects.
 
-    sizes_vary: messages may be smaller than `payload_bytes`.
+    sizes_vary: messages may be smaller than `payload_bytes`; shares_clock: all publishers of the streams
+    read the same clock as this reader.
     """
 
     streams: Annotated[list[Index], Field(max_length=ITEMS_MAX)]
     sizes_vary: bool = False
+    shares_clock: bool = False
 
     @model_serializer(mode="wrap")
     def _leave_out_default(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = serialise(self)
-        if not self.sizes_vary:
-            del written["sizes_vary"]
+        for name in ("sizes_vary", "shares_clock"):
+            if not written[name]:
+                del written[name]
         return written
 
 

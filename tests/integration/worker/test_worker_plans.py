@@ -287,6 +287,11 @@ DAMAGE = [
         1,
         "nodes[1].readers[0].sizes_vary: must be true or false, not a number",
     ),
+    (
+        "nodes.1.readers.0.shares_clock",
+        0,
+        "nodes[1].readers[0].shares_clock: must be true or false, not a number",
+    ),
     ("nodes.1.index", 0, "nodes[1].index: another node has 0 too"),
     ("nodes.1.writers.0.stream", 0, "nodes[1].writers[0].stream: another writer has 0 too"),
     (

@@ -213,6 +213,26 @@ def test_plans_name_their_host_and_take_its_folder_and_cpus(adapters: dict[str, 
 
 
 @pytest.mark.parametrize(
+    ("robot", "base", "told"),
+    [(True, True, [True, True]), (True, False, [True, False]), (False, False, [True, False])],
+)
+def test_plans_tell_a_reader_whether_its_publishers_read_its_clock(
+    adapters: dict[str, Adapter], robot: bool, base: bool, told: list[bool]
+) -> None:
+    """Two hosts with other clocks than ours need not have the same; the nodes of one host always do."""
+    given = study({"workload": "pipeline-3", **BOTH}, hosts=SINK)
+    (cell,) = expand(given, adapters, CPUS).cells
+    places = {
+        name: Place(f"/dev/shm/lagometer-{name}", CPUS, shares_clock=shares)
+        for name, shares in (("robot", robot), ("base", base))
+    }
+    plans = worker_plans(given, cell, 0, adapters, places=places)
+    assert [reader.shares_clock for plan in plans for reader in plan.nodes[0].readers] == told
+    standalone = worker_plans(given, cell, 0, adapters, standalone=True, places=places)
+    assert not any(reader.shares_clock for plan in standalone for reader in plan.nodes[0].readers)
+
+
+@pytest.mark.parametrize(
     ("matrix", "reason"),
     [
         ({"hosts": "robot+base"}, "robot and base each have a private network: set `network: host`"),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,23 @@ def test_a_stream_is_matched_by_a_probe_that_was_sent_when_another_was_heard(ahe
     assert missing(0, enough_ns, enough_ns + 1_000) == [5]
     assert missing(5, 0, 0) == missing(0, 0, 0) == [5]
     assert missing(5, enough_ns, enough_ns) == []
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_times_of_one_clock_are_compared(small: bool) -> None:
+    """A small payload has only the low bits of a time, so the general rule holds for it."""
+    given = parse_plan(changed(put("nodes.1.readers.0.shares_clock", True)))
+    reader = Input(replace(given.nodes[1].readers[0], sizes_vary=small), 0, given)
+    heard_ns, enough_ns = 10**12, IN_FLIGHT_MAX_NS
+
+    def missing(sent_ns: int, taken_ns: int) -> list[int]:
+        reader.note_probe(0, heard_ns + sent_ns, heard_ns + taken_ns)
+        return reader.missing()
+
+    assert missing(-enough_ns, 0) == [0]
+    assert missing(-1, enough_ns - 1) == missing(0, enough_ns - 1) == [0], "sent before the first was heard"
+    assert missing(1, 2) == ([0] if small else []), "sent after it"
+    assert missing(0, enough_ns) == []
 
 
 def test_random_numbers_are_those_of_splitmix64() -> None:
