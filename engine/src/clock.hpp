@@ -19,10 +19,9 @@ namespace lagometer::engine {
 constexpr uint16_t kCpuUnknown = 0xFFFF;  // also in the records (docs/PROTOCOL.md)
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-/// Nanoseconds of CLOCK_MONOTONIC, the same for all processes of a host. Out of line on purpose, like stamp_now():
-/// after a pause, a message's cost depends on how many cache lines of code it needs, and the clock is read several
-/// times.
-[[gnu::noinline]] inline int64_t now_ns() noexcept {
+/// Nanoseconds of CLOCK_MONOTONIC, the same for all processes of a host. Out of line on purpose, and in one cache line:
+/// after a pause, a message's cost depends on how many lines of code it needs, and the clock is read several times.
+[[gnu::noinline, gnu::aligned(64)]] inline int64_t now_ns() noexcept {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return int64_t{time.tv_sec} * kNanosecondsPerSecond + time.tv_nsec;
@@ -73,8 +72,9 @@ struct Stamp {
   uint16_t cpu = kCpuUnknown;
 };
 
-/// The time and, right after it, the CPU.
-[[gnu::noinline]] inline Stamp stamp_now(CpuSource source) noexcept {
+/// The time and, right after it, the CPU. Inline, unlike now_ns(): reading the CPU is one instruction, and a function
+/// would be one more cache line.
+[[gnu::always_inline]] inline Stamp stamp_now(CpuSource source) noexcept {
   const int64_t time_ns = now_ns();
   return {.time_ns = time_ns, .cpu = current_cpu(source)};
 }
