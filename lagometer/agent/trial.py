@@ -360,6 +360,7 @@ class HostTrial:
                 (drain_ns - LOOK_AHEAD_NS, daemon_usage.end),
             ]
             self._due.append((amid_drain_ns, daemon_usage.look_at_memory))
+        self._due.append((amid_drain_ns, self._resources.parse))  # last: everything is read by then
 
     def _processes(self) -> list[Process]:
         """Returns the processes that contain the middleware; those that emulate a link do not."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the kernel reports about one process: memory, libraries, threads, faults, descriptors.
 
-Reading and parsing are separate: texts that are read while a trial runs are kept as they are and parsed after
-its end. proc(5) describes each text.
+Reading and parsing are separate: texts that are read while messages may still arrive are kept as they are and
+parsed later. proc(5) describes each text.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -12,7 +13,7 @@ from needs import need
 from lagometer.agent.link.commands import TAP
 from lagometer.agent.observe import resources
 from lagometer.agent.observe.hardware import COUNTERS, TASK_CLOCK
-from lagometer.agent.observe.resources import NOT_ASKED, WORKER, Process, ResourceWatch
+from lagometer.agent.observe.resources import NOT_ASKED, WORKER, Process, Resources, ResourceWatch
 
 S = 1_000_000_000
 BEGIN_NS, MEASURE_NS, DRAIN_NS = 1 * S, 2 * S, 9 * S
@@ -45,6 +46,21 @@ def test_a_trial_that_ends_early_tells_nothing() -> None:
     (_, before), _ = looks_of(watch, me())
     before()
     assert watch.result() is None
+    watch.close()
+
+
+def test_what_is_parsed_in_the_drain_is_the_result() -> None:
+    watch = ResourceWatch("on")
+    (_, before), (_, after) = looks_of(watch, me())
+    before()
+    watch.parse()
+    assert watch.result() is None, "the measure phase has not ended"
+    after()
+    watch.look_at_memory()
+    watch.parse()
+    found = watch.result()
+    assert found is not None and found is watch.result() and found.processes[0].memory is not None
+    assert Resources.from_frame(json.loads(json.dumps(found.as_frame()))) == found
     watch.close()
 
 
