@@ -49,9 +49,11 @@ def find_period(latency_ns: npt.NDArray[np.int64], spacing_ns: float) -> Period 
     series only the first 262,144 messages are searched.
     """
     latency_ns = latency_ns[:MESSAGES_MAX]
-    count = len(latency_ns)
-    if count < _MESSAGES_MIN or spacing_ns <= 0:
+    if len(latency_ns) < _MESSAGES_MIN or spacing_ns <= 0:
         return None
+    # Without the last few (at most 4 %) if the count has a large prime factor: up to 15 times as slow.
+    count = scipy.fft.prev_fast_len(len(latency_ns))
+    latency_ns = latency_ns[:count]
     values = np.log(np.maximum(latency_ns, 1).astype(np.float64))
     position, squares = _line(count)
     # Sums, not np.dot: BLAS would start its own threads, which wait by spinning.

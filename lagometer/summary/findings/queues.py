@@ -142,6 +142,7 @@ COUNTED = (
 )
 
 
+COLUMNS = frozenset(counted.column for counted in COUNTED)
 LIFESPAN = ", with a lifespan of "
 
 
@@ -160,8 +161,11 @@ def _outlived(counted: Counted) -> Counted:
 def queues(cell: CellEvidence) -> Iterator[Said]:
     """Everything the message counts explain."""
     yield from _builds_up(cell)
+    rows = [row for trial in cell.trials for row in trial.rows]
+    above_zero = {column for column in COLUMNS if any(row.get(column) for row in rows)}
     for counted in COUNTED:
-        yield from _of_count(cell, counted)
+        if counted.column in above_zero:
+            yield from _of_count(cell, counted)
     yield from _cut_off(cell)
 
 
