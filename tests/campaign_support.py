@@ -202,7 +202,7 @@ MACHINE_STOOD_STILL = ("rate-missed",)
 
 
 def unexplained(reasons: Sequence[str], forgive: Sequence[str] = ()) -> list[str]:
-    """Of the reasons of a trial, those that no machine explains that stood still for a part of it."""
+    """The reasons of a trial that a stalled machine does not explain."""
     explained = (*MACHINE_STOOD_STILL, *forgive)
     if any(reason.startswith("rate-missed") and " published 0 of " in reason for reason in reasons):
         explained += ("nothing-received",)  # all was published after the window, so no edge has any in it
