@@ -138,10 +138,9 @@ def test_a_round_trip_at_a_rate_is_halved_without_the_echo(tmp_path: Path) -> No
     found, out = carried_out(tmp_path, "{adapter: shm, workload: roundtrip, rate: 200Hz, payload: 4B}")
     (chain,) = found["chains"]
     way = samples_of(out, "shm/roundtrip/4B/200Hz").filter(pl.col("edge") == "round-trip")
-    half = (
-        way.filter(pl.col("phase") == "measure").select(pl.col("communication_ns") // 2).to_series().median()
-    )
-    assert chain["half_round_trip_p50_ns"] == pytest.approx(half, rel=0.02)
+    measured = way.filter(pl.col("phase") == "measure")
+    halves = measured.select(pl.col("communication_ns") // 2).to_series().drop_nulls().sort()
+    assert chain["half_round_trip_p50_ns"] == halves[(len(halves) - 1) // 2], "an observed value"
     assert chain["half_round_trip_p50_ns"] < chain["whole_p50_ns"] / 2
 
 
