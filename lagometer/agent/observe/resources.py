@@ -94,7 +94,7 @@ class Resources:
 
 
 def _frame_of(use: ProcessUse) -> dict[str, Any]:
-    """Returns the form that `_process_use` reads. A trial waits for it: `asdict` takes ten times as long."""
+    """Returns the form that `_process_use` reads. A trial waits for it; `asdict` copies every value."""
     account, memory = use.account, use.memory
     threads = {number: vars(thread) for number, thread in account.threads.items()} if account else {}
     libraries = [vars(library) for library in memory.libraries] if memory else []
