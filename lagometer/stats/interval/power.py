@@ -2,10 +2,11 @@
 """How many trials a comparison needs to find a difference, and how large a difference it would have found.
 
 Both are for the test in shares.py, whose statistic is Student's t. Its power is that of the t test (the
-noncentral t distribution; Cohen, *Statistical Power Analysis for the Behavioral Sciences*, 1988). With few
-trials it is less: few relabellings are as extreme as the level asks for, in the smallest case only the one in
-which no trial of one cell is on the other's side, so one trial out of line hides an effect. There the
-permutation test itself is tried, on data like those of the earlier trials.
+noncentral t distribution; Cohen, *Statistical Power Analysis for the Behavioral Sciences*, 1988) if trials
+are normal. Earlier trials show whether they are: the test is tried on data like theirs. With few trials, few
+relabellings are as extreme as the level asks for, in the smallest case only the one in which no trial of one
+cell is on the other's side, so one trial out of line hides an effect. There the permutation test itself is
+tried; with more trials, Student's t.
 Effects are relative: 0.05 is 5 %.
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy
@@ -28,9 +29,10 @@ POWER = 0.95
 # determination*, Statistics in Medicine 14, 1995).
 ASSURANCE = 0.8
 TRIALS_FORESEEN = 100_000  # nobody runs more
-# Up to so many trials of each cell, in pairs and otherwise, the permutation test is tried. Beyond, it has the
-# power of the t test within a few hundredths.
-TRIED_IN_PAIRS, TRIED = 12, 7
+# Up to so many trials of each cell, in pairs and otherwise, all relabellings are tried. Beyond, the
+# permutation test has the power of the t test on the same data, within a few hundredths.
+RELABELLED_IN_PAIRS, RELABELLED = 12, 7
+TRIED_MAX = 1_000  # up to so many trials, data like the earlier ones are drawn; the mean of more is normal
 DRAWN, SEED = 500, 19_881_204  # the same numbers of trials for the same question
 # Earlier trials may by chance have few that are out of line. So the test is tried on resamples of them
 # (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 6), and must have its power in this
@@ -52,35 +54,37 @@ def trials_needed(
     variance: of the logarithm of a cell's quantile, as determined by one trial alone (`upper_variance` of
     the `deviations`); for trials compared block by block, half the variance of the difference within a block
     (`measured_pair_variance`). alpha: the level of the two-sided test, divided by the number of tests if
-    there are several. seen: the `deviations` or `seen_of_pairs` that the variance is of; few trials are tried
-    on them, on normal numbers without them. At most 100,000. Raises ValueError for an effect of zero, or a
-    level or power that is not a probability.
+    there are several. seen: the `deviations` or `seen_of_pairs` that the variance is of; a number of trials
+    is tried on data like them, on normal numbers without them. At most 100,000. Raises ValueError for an
+    effect of zero, or a level or power that is not a probability.
     """
     if not effect > 0.0 or not 0.0 < alpha < 1.0 or not alpha < power < 1.0 or not variance >= 0.0:
         raise ValueError(f"variance {variance}, effect {effect}, alpha {alpha}, power {power}")
-    count = _trials_of_student(variance, effect, alpha, power, paired)
-    while count <= _tried(paired) and power_of(variance, effect, alpha, count, paired, seen) < power:
-        count += 1
-    return count
+    fewest = max(TRIALS_MIN, fewest_trials(alpha, paired))
+    by_student = _first_enough(
+        fewest, lambda count: _power_of_student(variance, effect, alpha, count, paired) >= power
+    )
+    return _first_enough(
+        by_student, lambda count: power_of(variance, effect, alpha, count, paired, seen) >= power
+    )
 
 
-def _tried(paired: bool) -> int:
-    return TRIED_IN_PAIRS if paired else TRIED
-
-
-def _trials_of_student(variance: float, effect: float, alpha: float, power: float, paired: bool) -> int:
-    """The fewest trials with this power by Student's t, and with enough relabellings for this level."""
-    low = max(TRIALS_MIN, fewest_trials(alpha, paired))
+def _first_enough(low: int, enough: Callable[[int], bool]) -> int:
+    """The first number of trials that is enough, from `low` on; at most TRIALS_FORESEEN."""
     high = low
-    while high < TRIALS_FORESEEN and _power_of_student(variance, effect, alpha, high, paired) < power:
+    while high < TRIALS_FORESEEN and not enough(high):
         low, high = high + 1, min(2 * high, TRIALS_FORESEEN)
     while low < high:
         middle = (low + high) // 2
-        if _power_of_student(variance, effect, alpha, middle, paired) < power:
-            low = middle + 1
-        else:
+        if enough(middle):
             high = middle
+        else:
+            low = middle + 1
     return high
+
+
+def _relabelled(paired: bool) -> int:
+    return RELABELLED_IN_PAIRS if paired else RELABELLED
 
 
 def power_of(
@@ -95,44 +99,60 @@ def power_of(
 
     The arguments are those of `trials_needed`.
     """
-    if variance > 0.0 and trials <= _tried(paired):
-        return _power_of_permutations(variance, effect, alpha, trials, paired, seen)
+    usable = seen is not None and seen.shape[-1] >= TRIALS_MIN and bool(np.ptp(seen, axis=-1).any())
+    if variance > 0.0 and trials <= _relabelled(paired) and not usable:
+        return _power_on_normal_data(variance, effect, alpha, trials, paired)
+    if variance > 0.0 and trials <= TRIED_MAX and seen is not None and usable:
+        return _power_on_data_seen(seen, effect, alpha, trials, paired)
     return _power_of_student(variance, effect, alpha, trials, paired)
 
 
-def _power_of_permutations(
-    variance: float, effect: float, alpha: float, trials: int, paired: bool, seen: Floats | None
-) -> float:
-    """The share of drawn data in which the exact test finds the effect: of normal data, or the share that
-    RESAMPLES_SHARE of all resamples of the trials seen reach."""
+def _power_on_normal_data(variance: float, effect: float, alpha: float, trials: int, paired: bool) -> float:
+    """The share of drawn data in which the test finds the effect."""
+    scale = math.sqrt(2.0 * variance if paired else variance)
+    data = np.random.default_rng(SEED).normal(0.0, scale, (trials if paired else 2 * trials, DRAWN))
+    return _share_found(data, math.log1p(effect), alpha, paired)
+
+
+def _power_on_data_seen(seen: Floats, effect: float, alpha: float, trials: int, paired: bool) -> float:
+    """The share of drawn data in which the test finds the effect, that RESAMPLES_SHARE of all resamples of
+    the trials seen reach."""
     generator = np.random.default_rng(SEED)
-    shape = (trials if paired else 2 * trials, DRAWN)
-    shift = math.log1p(effect)
-    if seen is None or seen.shape[-1] < TRIALS_MIN or not np.ptp(seen, axis=-1).any():
-        scale = math.sqrt(2.0 * variance if paired else variance)
-        return _share_found(generator.normal(0.0, scale, shape), shift, alpha, paired)
     middle = seen.mean(axis=-1, keepdims=True)
     wide = middle * paired + (seen - middle) * math.sqrt(_upper_factor(seen.shape[-1], ASSURANCE))
     powers = []
-    for _ in range(RESAMPLES):
-        resample = wide[..., generator.integers(seen.shape[-1], size=seen.shape[-1])]
+    # All resamples are drawn first: whatever the number of trials, they are the same.
+    for chosen in generator.integers(seen.shape[-1], size=(RESAMPLES, seen.shape[-1])):
+        resample = wide[..., chosen]
         # A pair is drawn with either cell as the slower one: the effect is in `seen_of_pairs`.
-        data = generator.choice(resample.ravel(), shape)
-        powers.append(_share_found(data, 0.0 if paired else shift, alpha, paired))
+        data = generator.choice(resample.ravel(), (trials if paired else 2 * trials, DRAWN))
+        powers.append(_share_found(data, 0.0 if paired else math.log1p(effect), alpha, paired))
     return float(np.quantile(powers, 1.0 - RESAMPLES_SHARE, method="lower"))
 
 
 def _share_found(data: Floats, shift: float, alpha: float, paired: bool) -> float:
-    """In which share of the columns the exact test finds that B is larger. data: the pairs' differences, or
-    the trials of A, then of B; shape (trials, columns). shift: is added to the differences or to B, in place.
-    With as many trials on both sides, a larger difference of the means is a larger t, so these are compared.
+    """In which share of the columns the test finds that B is larger. data: the pairs' differences, or the
+    trials of A, then of B; shape (trials, columns). shift: is added to the differences or to B, in place.
     """
     trials = len(data) if paired else len(data) // 2
     data[0 if paired else trials :] += shift
+    if trials > _relabelled(paired):
+        return _share_by_student(data, alpha, paired)
     sums = _signs(trials, paired) @ data
     observed = sums[0]
+    # With as many trials on both sides, a larger difference of means is a larger t, so these are compared.
     beyond = (np.abs(sums) >= np.abs(observed) - TIE).mean(axis=0)
     return float(((beyond <= alpha) & (observed > 0.0)).mean())
+
+
+def _share_by_student(data: Floats, alpha: float, paired: bool) -> float:
+    """As `_share_found`, by Student's t instead of all relabellings."""
+    trials = len(data) if paired else len(data) // 2
+    a, b = (np.zeros_like(data), data) if paired else (data[:trials], data[trials:])
+    difference = b.mean(axis=0) - a.mean(axis=0)
+    standard_error = np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / trials)
+    limit = float(scipy.special.stdtrit(trials - 1 if paired else 2 * trials - 2, 1.0 - alpha / 2.0))
+    return float((difference > limit * standard_error).mean())
 
 
 @functools.lru_cache(maxsize=32)

@@ -55,8 +55,9 @@ NO_THRESHOLDS = {
     },
     "stats.interval.power": {
         "TRIALS_FORESEEN",
-        "TRIED_IN_PAIRS",
-        "TRIED",
+        "RELABELLED_IN_PAIRS",
+        "RELABELLED",
+        "TRIED_MAX",
         "DRAWN",
         "SEED",
         "RESAMPLES",
