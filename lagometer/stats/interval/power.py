@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from lagometer.stats.interval.confidence import TRIALS_MIN
@@ -38,6 +39,10 @@ DRAWN, SEED = 500, 19_881_204  # the same numbers of trials for the same questio
 # (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 6), and must have its power in this
 # share of them. It exceeds ASSURANCE because resamples know nothing rarer than what was seen.
 RESAMPLES, RESAMPLES_SHARE = 20, 0.9
+# What disturbs a trial often disturbs the next ones, too. So neighbours are drawn together (the circular
+# block bootstrap; Politis and Romano 1992): RUN of them, or fewer if the trials seen are fewer than RUNS_MIN
+# such runs.
+RUN, RUNS_MIN = 8, 10
 DOUBLINGS = 6  # of an effect that few blocks show
 
 
@@ -120,14 +125,30 @@ def _power_on_data_seen(seen: Floats, effect: float, alpha: float, trials: int, 
     generator = np.random.default_rng(SEED)
     middle = seen.mean(axis=-1, keepdims=True)
     wide = middle * paired + (seen - middle) * math.sqrt(_upper_factor(seen.shape[-1], ASSURANCE))
+    count = seen.shape[-1]
+    run = max(1, min(RUN, count // RUNS_MIN))
     powers = []
     # All resamples are drawn first: whatever the number of trials, they are the same.
-    for chosen in generator.integers(seen.shape[-1], size=(RESAMPLES, seen.shape[-1])):
-        resample = wide[..., chosen]
+    for chosen in _places_in_runs(generator, count, run, count, RESAMPLES).T:
         # A pair is drawn with either cell as the slower one: the effect is in `seen_of_pairs`.
-        data = generator.choice(resample.ravel(), (trials if paired else 2 * trials, DRAWN))
-        powers.append(_share_found(data, 0.0 if paired else math.log1p(effect), alpha, paired))
+        resample = wide[..., chosen].ravel()
+        sides = [
+            resample[_places_in_runs(generator, len(resample), run, trials, DRAWN)]
+            for _ in range(1 if paired else 2)
+        ]
+        shift = 0.0 if paired else math.log1p(effect)
+        powers.append(_share_found(np.concatenate(sides), shift, alpha, paired))
     return float(np.quantile(powers, 1.0 - RESAMPLES_SHARE, method="lower"))
+
+
+def _places_in_runs(
+    generator: np.random.Generator, available: int, run: int, count: int, columns: int
+) -> npt.NDArray[np.int64]:
+    """Places of trials, of which so many at a time (run) are neighbours; the first follows the last. Shape
+    (count, columns)."""
+    starts = generator.integers(available, size=(-(-count // run), 1, columns))
+    places: npt.NDArray[np.int64] = (starts + np.arange(run)[None, :, None]) % available
+    return places.reshape(-1, columns)[:count]
 
 
 def _share_found(data: Floats, shift: float, alpha: float, paired: bool) -> float:

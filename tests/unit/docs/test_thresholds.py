@@ -58,6 +58,8 @@ NO_THRESHOLDS = {
         "RELABELLED_IN_PAIRS",
         "RELABELLED",
         "TRIED_MAX",
+        "RUN",
+        "RUNS_MIN",
         "DRAWN",
         "SEED",
         "RESAMPLES",

@@ -169,6 +169,24 @@ def test_four_of_five_predictions_find_as_often_as_they_promise(
     assert np.mean([powers[count] >= POWER - 0.005 for count in counts]) >= ASSURANCE
 
 
+def test_what_disturbs_blocks_one_after_another_takes_more_pairs() -> None:
+    """On a virtual machine, what disturbed a block often disturbed the next ones: 50 of 60 comparisons of 23
+    pairs found the effect, where 95 % was promised of blocks that are disturbed at random."""
+    generator = np.random.default_rng(37)
+    effect, alpha, more = 0.05, 0.01, 0
+    for _ in range(10):
+        blocks = generator.normal(0.0, 0.02, 240)
+        blocks.reshape(30, 8)[generator.choice(30, 4, replace=False)] *= 5.0
+        counts = []
+        for differences in (blocks, generator.permutation(blocks)):
+            seen = np.array([math.log1p(effect) + differences, math.log1p(effect) - differences])
+            variance = measured_pair_variance(seen, effect, math.log1p(effect))
+            counts.append(trials_needed(variance, effect, alpha, paired=True, seen=seen))
+        in_spells, scattered = counts
+        more += in_spells > scattered
+    assert more >= 8
+
+
 def test_the_tried_power_joins_the_power_of_t() -> None:
     for paired, last in ((True, 12), (False, 7)):
         sd = 0.02 if not paired else 0.025
