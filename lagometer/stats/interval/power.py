@@ -59,9 +59,10 @@ def trials_needed(
     variance: of the logarithm of a cell's quantile, as determined by one trial alone (`upper_variance` of
     the `deviations`); for trials compared block by block, half the variance of the difference within a block
     (`measured_pair_variance`). alpha: the level of the two-sided test, divided by the number of tests if
-    there are several. seen: the `deviations` or `seen_of_pairs` that the variance is of; a number of trials
-    is tried on data like them, on normal numbers without them. At most 100,000. Raises ValueError for an
-    effect of zero, or a level or power that is not a probability.
+    there are several. seen: the `deviations` or `seen_of_pairs` that the variance is of, in the order of
+    time, since neighbours are drawn together; a number of trials is tried on data like them, on normal
+    numbers without them. At most 100,000. Raises ValueError for an effect of zero, or a level or power that
+    is not a probability.
     """
     if not effect > 0.0 or not 0.0 < alpha < 1.0 or not alpha < power < 1.0 or not variance >= 0.0:
         raise ValueError(f"variance {variance}, effect {effect}, alpha {alpha}, power {power}")
