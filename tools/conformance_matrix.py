@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from lagometer.conformance.intermittent import INTERMITTENT, Intermittent, intermittent_of  # noqa: E402
 from lagometer.conformance.manual import MANUAL, Manual  # noqa: E402
 from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, from any folder)
     merged,
@@ -24,6 +25,7 @@ from lagometer.conformance.matrix import (  # noqa: E402  (the checkout's own, f
     read_table,
     rows_of,
     stale_in_form,
+    stale_in_intermittent,
     stale_in_verdicts,
     worse,
     write_asks,
@@ -49,6 +51,12 @@ def manuals_of_the_tree() -> dict[str, Manual]:
     return {path.parent.name: Manual.model_validate_json(path.read_bytes()) for path in paths}
 
 
+def intermittent_of_the_tree() -> dict[str, dict[str, Intermittent]]:
+    """What fails in some runs, by adapter and ability."""
+    folders = sorted(path.parent for path in (ROOT / "adapters").glob(f"*/{INTERMITTENT}"))
+    return {folder.name: intermittent_of(folder) for folder in folders}
+
+
 def main(arguments: list[str]) -> int:
     """Runs the command line."""
     text = PAGE.read_text(encoding="utf-8")
@@ -58,6 +66,7 @@ def main(arguments: list[str]) -> int:
         if not problems and write_manuals(text, manuals_of_the_tree()) != text:
             problems = ["what the manuals have is not what adapters/*/manual.json say"]
         problems = problems or stale_in_verdicts(text, manuals_of_the_tree())
+        problems = problems or stale_in_intermittent(text, intermittent_of_the_tree())
         asks = ASKS_PAGE.read_text(encoding="utf-8")
         if write_asks(asks) != asks:
             problems.append("what the checks ask for is not what conformance/asks.py says")
@@ -69,10 +78,11 @@ def main(arguments: list[str]) -> int:
     before = merged(read_table(text), {}, adapters)
     rows = before
     reasons = read_reasons(text)
+    known = intermittent_of_the_tree()
     for name in arguments:
         read = json.loads(Path(name).read_text(encoding="utf-8"))
-        rows = merged(rows, rows_of(read), adapters)
-        reasons = merged_reasons(reasons, read)
+        rows = merged(rows, rows_of(read, known), adapters)
+        reasons = merged_reasons(reasons, read, known)
     page = write_table(text, rows, reasons)
     PAGE.write_text(write_manuals(page, manuals_of_the_tree()), encoding="utf-8")
     ASKS_PAGE.write_text(write_asks(ASKS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")

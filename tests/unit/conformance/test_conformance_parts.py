@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from needs import ROOT, adapter_library
+from pydantic import ValidationError
 from study_adapters import write_adapters
 
 from lagometer.cli.conformance import FURTHER_MAX, further_broken
@@ -21,6 +22,7 @@ from lagometer.conformance.bench import Subject
 from lagometer.conformance.elf import exported_symbols
 from lagometer.conformance.exchange_checks import judge_delivery, sizes_of
 from lagometer.conformance.findings import AdapterReport, Findings, Line, Result
+from lagometer.conformance.intermittent import INTERMITTENT, Intermittent, intermittent_of
 from lagometer.conformance.manual import MANUAL, Manual, manual_of
 from lagometer.conformance.matrix import (
     BEGIN,
@@ -36,6 +38,7 @@ from lagometer.conformance.matrix import (
     reasons_of,
     rows_of,
     stale_in_form,
+    stale_in_intermittent,
     stale_in_verdicts,
     worse,
     write_table,
@@ -263,6 +266,66 @@ def test_the_tool_writes_the_page_and_fails_if_an_ability_got_worse(
     assert tool.main([str(tmp_path / "result.json")]) == code
     page = (tmp_path / "matrix.md").read_text(encoding="utf-8")
     assert ("- `shm` poll: it hung" in page) == bool(code)
+
+
+def one_line(verdict: Any, **lines: bool) -> dict[str, Any]:
+    """What a run saw of the ability `poll` of the adapter one, with these lines passed or broken."""
+    told = tuple(Line(name, passed, "" if passed else "it hung") for name, passed in lines.items())
+    reason = next((f"{line.name}: {line.detail}" for line in told if not line.passed), "")
+    return document([replace(reports()[0], results=(Result("poll", verdict, reason, told),))], False)
+
+
+def test_what_fails_in_some_runs_has_one_sign_whatever_the_last_run_saw() -> None:
+    known = {"one": {"poll": Intermittent(lines=("late",), reason="it races (README, Limits)")}}
+    pages = []
+    for result in (one_line("pass", late=True, early=True), one_line("fail", late=False, early=True)):
+        rows = merged({}, rows_of(result, known), ["one"])
+        assert rows["one"][1 + COLUMNS.index("poll")] == "~"
+        pages.append(write_table(PAGE, rows, merged_reasons({}, result, known)))
+        assert worse(read_table(pages[0]), rows) == []
+    assert pages[0] == pages[1]
+    assert "- `one` poll: fails in some runs: it races (README, Limits)\n" in pages[0]
+    assert stale_in_form(pages[0], ["one"]) == stale_in_intermittent(pages[0], known) == []
+
+
+@pytest.mark.parametrize("lines", [{"late": True, "early": False}, {"late": False, "early": False}])
+def test_a_line_that_is_not_known_to_fail_in_some_runs_fails(lines: dict[str, bool]) -> None:
+    known = {"one": {"poll": Intermittent(lines=("late",), reason="it races")}}
+    before = rows_of(one_line("pass", late=True), known)
+    result = one_line("fail", **lines)
+    assert worse(before, rows_of(result, known)) == ["one: poll was ~ and is ✗"]
+    assert reasons_of(result, known)["one"][0].endswith("it hung")
+
+
+def test_a_matrix_that_contradicts_what_fails_in_some_runs_is_named_stale() -> None:
+    known = {"one": {"poll": Intermittent(lines=("late",), reason="it races")}}
+    result = one_line("pass", late=True)
+    page = write_table(PAGE, merged({}, rows_of(result, known), ["one"]), reasons_of(result, known))
+    assert stale_in_intermittent(page, {}) == [f"'one' has ~ for poll, and no {INTERMITTENT} says so"]
+    passed = page.replace("| ~ |", "| ✓ |")
+    assert stale_in_intermittent(passed, known) == [f"'one' has ✓ for poll, and its {INTERMITTENT} has it"]
+    assert stale_in_intermittent(page.replace("it races", "it sleeps"), known) == [
+        f"'one' does not give the reason in {INTERMITTENT} for poll"
+    ]
+
+
+@pytest.mark.parametrize("adapter", ["dust_dds", "hiroz"])
+def test_what_fails_in_some_runs_is_an_ability_and_is_in_the_readme(adapter: str) -> None:
+    known = intermittent_of(ROOT / "adapters" / adapter)
+    readme = (ROOT / "adapters" / adapter / "README.md").read_text(encoding="utf-8")
+    assert known
+    for ability, failure in known.items():
+        assert ability in NAMES
+        assert f"`{ability}`" in readme, "the README must say why, and how often if that was counted"
+        assert failure.reason and failure.explains(())
+
+
+def test_a_file_of_what_fails_in_some_runs_is_checked(tmp_path: Path) -> None:
+    assert intermittent_of(tmp_path) == {}
+    for wrong in ({"poll": {"lines": [], "reason": "x"}}, {"poll": {"lines": ["late"]}}, {"poll": "late"}):
+        (tmp_path / INTERMITTENT).write_text(json.dumps(wrong))
+        with pytest.raises(ValidationError):
+            intermittent_of(tmp_path)
 
 
 def test_an_adapter_set_up_with_options_has_a_row_of_its_own() -> None:
