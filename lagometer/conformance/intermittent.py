@@ -3,7 +3,8 @@
 
 It is next to the sidecar as `intermittent.json`: the abilities, each with the lines that may break, and why.
 One run can't tell such an ability from one that always passes, or always fails. So the matrix shows it as
-`~`, whatever the last run saw. If another line breaks, the ability counts as failed.
+`~`, whatever the last run saw. If another line breaks, or one of these in another way, the ability counts as
+failed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ INTERMITTENT = "intermittent.json"
 
 
 class Intermittent(BaseModel):
-    """An ability that fails in some runs. lines: the names of its lines that may break; reason: why."""
+    """An ability that fails in some runs. lines: how its lines that may break begin, each as `name: detail`;
+    reason: why."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,8 +28,8 @@ class Intermittent(BaseModel):
     reason: str
 
     def explains(self, broken: Collection[str]) -> bool:
-        """Whether these broken lines, by their names, are all known; true if none is broken."""
-        return set(broken) <= set(self.lines)
+        """Whether these broken lines (`name: detail`) are all known; false if none is broken."""
+        return bool(broken) and all(line.startswith(self.lines) for line in broken)
 
 
 _FILE = TypeAdapter(dict[str, Intermittent])

@@ -71,8 +71,8 @@ def rows_of(results: Mapping[str, Any], known: Known = NONE_KNOWN) -> dict[str, 
 def _sign(entry: Mapping[str, Any], failure: Intermittent | None) -> str:
     """A result's cell. Of what fails in some runs, it is the same whether this run met it or not."""
     if failure is not None and entry["verdict"] in ("pass", "fail"):
-        broken = [line["name"] for line in entry["lines"] if line["passed"] is False]
-        if failure.explains(broken):
+        broken = [f"{line['name']}: {line['detail']}" for line in entry["lines"] if line["passed"] is False]
+        if entry["verdict"] == "pass" or failure.explains(broken):
             return SOMETIMES
     return SIGNS[entry["verdict"]]
 

@@ -46,12 +46,7 @@ def test_an_adapter_does_what_it_declares(build: Path, adapter: str) -> None:
     found = abilities(results)
     failed = {name: broken_lines(each) for name, each in found.items() if each["verdict"] == "fail"}
     known = intermittent_of(ROOT / "adapters" / adapter)
-    excused = {
-        name
-        for name in failed
-        if name in known
-        and known[name].explains([line["name"] for line in found[name]["lines"] if line["passed"] is False])
-    }
+    excused = {name for name, broken in failed.items() if name in known and known[name].explains(broken)}
     assert set(failed) - excused == FAILING.get(adapter, set()) & set(found), failed
     sidecar = json.loads((adapter_library(adapter, build).parent / "adapter.json").read_text())["abilities"]
     for name, listed in (
