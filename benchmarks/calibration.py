@@ -83,7 +83,8 @@ class Size:
 
 
 WHOLE = Size(200, ADAPTERS, STEADY_ADAPTERS, 60, PICK_BLOCKS, PILOT_BLOCKS, EFFECT)
-SMOKE = Size(1, ("shm", "udp"), ("shm",), 1, 6, 6, SMOKE_EFFECT, 8)
+# Pilots of twice the blocks that are needed: on a busy machine a trial may miss its rate.
+SMOKE = Size(1, ("shm", "udp"), ("shm",), 1, 2 * TRIALS_MIN, 2 * TRIALS_MIN, SMOKE_EFFECT, 8)
 
 
 def valid_blocks(campaign: Campaign) -> list[Block]:
