@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result of .ci/run or `make nightly`: a table of its sections against their budget, the test files that
-took longest, and both as JSON. Uses only the standard library.
+took longest, which tests failed and why, and all of it as JSON. Uses only the standard library.
 
     tools/ci_report.py SECTIONS PASSED FAILED SKIPPED [--out out/ci.json] [--budget .ci/budget]
     tools/ci_report.py --record      writes the seconds of each Python test file to tests/durations.json, so
@@ -15,7 +15,7 @@ import argparse
 import json
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
 DURATIONS = ROOT / "tests" / "durations.json"
 SLOWEST = 25
+REASON_CHARACTERS = 600  # of what a failed test says; its whole output stands further up
 RECORDED_FROM_S = 5  # shorter tests need no entry
 
 
@@ -57,21 +58,36 @@ def sections(text: str, budget: Mapping[str, int]) -> list[Section]:
     return found
 
 
-def seconds_by_file(folder: Path) -> dict[str, float]:
-    """The time of the tests of each file, from the JUnit files; C++ tests by suite.
+def test_cases(folder: Path) -> Iterator[tuple[str, ElementTree.Element]]:
+    """Yields the file and the JUnit entry of each test.
 
-    A broken JUnit file counts nothing here: tools/run_tests.py counts it as a failure.
+    A broken JUnit file has none here: tools/run_tests.py counts it as a failure.
     """
-    total: dict[str, float] = {}
     for junit in sorted(folder.glob("*.xml")):
         try:
             cases = list(ElementTree.parse(junit).getroot().iter("testcase"))
         except (OSError, ElementTree.ParseError):
             continue
         for case in cases:
-            name = file_of(junit.stem, case.get("classname", ""), case.get("name", ""))
-            total[name] = total.get(name, 0.0) + float(case.get("time") or 0)
+            yield file_of(junit.stem, case.get("classname", ""), case.get("name", "")), case
+
+
+def seconds_by_file(folder: Path) -> dict[str, float]:
+    """The time of the tests of each file; C++ tests by suite."""
+    total: dict[str, float] = {}
+    for name, case in test_cases(folder):
+        total[name] = total.get(name, 0.0) + float(case.get("time") or 0)
     return total
+
+
+def failures(folder: Path) -> list[tuple[str, str]]:
+    """The failed tests, each with the beginning of what it says."""
+    found = []
+    for name, case in test_cases(folder):
+        for entry in (*case.iter("failure"), *case.iter("error")):
+            said = entry.get("message") or entry.text or "no reason is given"
+            found.append((f"{name}::{case.get('name')}", " ".join(said.split())[:REASON_CHARACTERS]))
+    return found
 
 
 def file_of(runner: str, module: str, name: str) -> str:
@@ -112,6 +128,9 @@ def report(given: argparse.Namespace) -> int:
     if files:
         print(f"\nthe {len(files)} slowest files of tests (side by side, so their sum is more than the time)")
         print("\n".join(f"{seconds:8.1f} s  {name}" for name, seconds in files))
+    failed = failures(RESULTS)
+    for name, said in failed:
+        print(f"\nfailed: {name}\n  {said}")
     print(f"\ntotal {total_s} s" + (f", budget {budget_s} s" if budget_s else ""))
     over = [part for part in parts if part.is_over]
     if over:
@@ -120,6 +139,7 @@ def report(given: argparse.Namespace) -> int:
     document = {
         "sections": [asdict(part) for part in parts],
         "slowest_files": [{"file": name, "seconds": seconds} for name, seconds in files],
+        "failures": [{"test": name, "says": said} for name, said in failed],
         "passed": given.passed,
         "failed": given.failed,
         "skipped": given.skipped,

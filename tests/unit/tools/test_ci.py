@@ -240,6 +240,31 @@ def test_the_25_slowest_files_are_named(tree: Path, monkeypatch: pytest.MonkeyPa
     assert slowest == [float(number) for number in range(29, 4, -1)]
 
 
+def test_a_failed_test_is_named_with_what_it_says(tree: Path) -> None:
+    folder = tree / "build" / "test-results"
+    folder.mkdir(parents=True)
+    cases = {
+        "test_x[1]": '<failure message="[1/2] missed\n  its rate"/>',
+        "test_y": "<error>a fixture broke</error>",
+        "test_z": '<skipped message="not built"/>',
+    }
+    text = "".join(
+        f'<testcase classname="tests.unit.test_a" name="{name}">{outcome}</testcase>'
+        for name, outcome in cases.items()
+    )
+    (folder / "pytest-alone.xml").write_text(f"<testsuites><testsuite>{text}</testsuite></testsuites>")
+    (tree / "sections").write_text("tests\tFAILED\t7\n")
+    done = report(tree, str(tree / "sections"), "0", "2", "1")
+    assert done.returncode == 0, done.stderr
+    names = [f"tests/unit/test_a.py::{name}" for name in ("test_x[1]", "test_y")]
+    reasons = ["[1/2] missed its rate", "a fixture broke"]
+    assert ci_json(tree)["failures"] == [
+        {"test": name, "says": said} for name, said in zip(names, reasons, strict=True)
+    ]
+    for name, said in zip(names, reasons, strict=True):
+        assert f"failed: {name}\n  {said}\n" in done.stdout
+
+
 def test_durations_are_recorded_for_what_takes_long(tree: Path) -> None:
     assert report(tree, "--record").returncode == 1
     write_junit(tree / "build" / "test-results")
