@@ -152,7 +152,9 @@ def test_openings_without_a_leak_leave_nothing(
 ) -> None:
     monkeypatch.setattr(reopening, "SHARED_MEMORY", tmp_path)  # other tests have files in /dev/shm
     answer = driven.do("reopen", dispatch=dispatch, rounds=5, **REOPENING)
-    assert answer["after"] == answer["before"]
+    before, after = answer["before"], answer["after"]
+    assert after.pop("threads") <= before.pop("threads")  # of this process: those of other tests may end
+    assert after == before
     assert answer["late_callbacks"] == 0
 
 

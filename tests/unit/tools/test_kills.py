@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,9 +26,14 @@ def process_in_a_namespace() -> Iterator[str]:
         try:
             assert outside.stdout is not None
             assert outside.stdout.readline() == b"ready\n"
-            yield Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().strip()
+            process = Path(f"/proc/{outside.pid}/task/{outside.pid}/children").read_text().strip()
+            ended = os.pidfd_open(int(process))
+            yield process
         finally:
             outside.kill()
+    # The kernel kills the process inside when the one outside is gone, and a little later.
+    with os.fdopen(ended) as readable:
+        assert select.select([readable], [], [], 60)[0]
 
 
 def test_who_lives_in_a_namespace_that_was_noted_is_found_without_a_mark() -> None:
